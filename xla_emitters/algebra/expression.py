@@ -14,7 +14,7 @@ There are three levels of rewriting. Each keeps the value for every assignment o
 
 Division rounds toward minus infinity and the remainder has the divisor's sign, as in Python, so that
 x == (x // d) * d + x % d always.
-Source: docs/reference/1 2.1, 2.2, 2.5; XLA hlo/analysis/symbolic_expr.h.
+Source: docs/reference/1 1.8, 2.1, 2.2, 2.5; XLA hlo/analysis/symbolic_expr.h.
 """
 
 from __future__ import annotations
@@ -72,8 +72,6 @@ class Expr:
     >>> x, y = Expr.variable(0), Expr.variable(1)
     >>> str(x * 4 + y // 2), x * 4 + y is 4 * x + y
     ('v0 * 4 + v1 floordiv 2', True)
-
-    Source: docs/reference/1 2.1 "Data model".
     """
 
     __slots__ = (
@@ -219,8 +217,6 @@ class Expr:
 
         >>> (Expr.variable(0) * 12 + 8).known_divisor()
         4
-
-        Source: docs/reference/1 2.5 "Known divisor".
         """
         return _known_divisor(self)
 
@@ -230,8 +226,6 @@ class Expr:
         >>> x, y = Expr.variable(0), Expr.variable(1)
         >>> str((y * 3 + x - y * 2 + 5).canonicalize()), str(((x * 12) % 36).canonicalize())
         ('v0 + v1 + 5', '(v0 mod 3) * 12')
-
-        Source: docs/reference/1 2.5 "Algebra applied at creation and by Canonicalize".
         """
         return _canonicalize(self)
 
@@ -249,8 +243,6 @@ class Expr:
 
         >>> (Expr.variable(0) // 8 * -2).to_text(division="/")
         '(v0 / 8) * -2'
-
-        Source: docs/reference/1 1.8 "Expression printing".
         """
         pieces: list[str] = []
         pending: list[Expr | str] = [self]
@@ -339,8 +331,6 @@ def make(kind: ExprKind, lhs: Expr, rhs: Expr) -> Expr:
     """The binary node, after the folding that every new node gets.
 
     A division by the constant 0 is not folded: it has no value, and evaluating it raises ZeroDivisionError.
-
-    Source: docs/reference/1 2.5 "Creation-time".
     """
     if rhs.kind is CONSTANT:
         if lhs.kind is CONSTANT and (rhs.value or kind not in _DIVISIONS):
@@ -445,10 +435,7 @@ def substitute_all(roots: Sequence[Expr], replacements: Sequence[Expr]) -> tuple
 
 
 def compare(a: Expr, b: Expr) -> int:
-    """The order of summands in a canonical sum: negative if a comes first, 0 if they are the same.
-
-    Source: docs/reference/1 2.2 "Ordering used for canonical sums".
-    """
+    """The order of summands in a canonical sum: negative if a comes first, 0 if they are the same."""
     while a is not b:
         if a.kind is not b.kind:
             return a.kind - b.kind

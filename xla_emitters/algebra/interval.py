@@ -32,8 +32,6 @@ class Interval:
 
     >>> Interval(0, 127) * 4 + Interval(0, 3)
     Interval(lower=0, upper=511)
-
-    Source: docs/reference/1 2.3 "Interval arithmetic".
     """
 
     lower: int = MIN

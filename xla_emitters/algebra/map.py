@@ -12,7 +12,7 @@ A map is a value: frozen, hashable, compared by results, bounds and the set of c
 whose domain contains no point is *known empty* and has one form: results 0, the bounds of dims and range variables
 [0, -1], no constraints. Building a map normalises its domain: a constraint on a single variable becomes the variable's
 bounds, two constraints on the same expression become one.
-Source: docs/reference/1 2.1, 2.7-2.9; seed document, "Indexing transformations"; XLA hlo/analysis/indexing_map.h.
+Source: docs/reference/1 1.8, 2.1, 2.4, 2.6-2.9; seed document, "Indexing transformations"; XLA hlo/analysis/indexing_map.h.
 """
 
 from __future__ import annotations
@@ -64,8 +64,6 @@ class IndexingMap:
     >>> x, y = Expr.variable(0), Expr.variable(1)
     >>> print(IndexingMap((y, x), dims=(Variable(Interval(0, 19)), Variable(Interval(0, 39)))))
     (d0, d1) -> (d1, d0), domain: d0 in [0, 19], d1 in [0, 39]
-
-    Source: docs/reference/1 2.1 "Data model".
     """
 
     results: tuple[Expr, ...]
@@ -181,8 +179,6 @@ class IndexingMap:
 
         >>> IndexingMap.parse("(d0)[s0] -> (d0 / 8 + s0), domain: d0 in [0, 63], s0 in [0, 3]").num_symbols
         1
-
-        Source: docs/reference/1 1.8 "indexing_map attribute text".
         """
         return IndexingMap(*parse_map(text, file))
 
@@ -262,8 +258,6 @@ class IndexingMap:
         >>> m = IndexingMap.parse("(d0)[s0] -> (d0 * 4 + s0), domain: d0 in [0, 63], s0 in [0, 3]")
         >>> m.range_of(m.results[0])
         Interval(lower=0, upper=255)
-
-        Source: docs/reference/1 2.4 "Range evaluation of an expression over a map's domain".
         """
         return self._ranges.of(e)
 
@@ -299,8 +293,6 @@ class IndexingMap:
         >>> text = "(d0, d1) -> ((d0 * 12 + d1) / 12, (d0 * 12 + d1) mod 12), domain: d0 in [0, 9], d1 in [0, 11]"
         >>> print(IndexingMap.parse(text).simplify())
         (d0, d1) -> (d0, d1), domain: d0 in [0, 9], d1 in [0, 11]
-
-        Source: docs/reference/1 2.6 "Simplify (domain-aware)".
         """
         return self._simplified if replace_points else self._simplified_keeping_points
 
@@ -389,8 +381,6 @@ class IndexingMap:
         >>> second = IndexingMap.parse("(d0)[s0] -> (d0 * 4 + s0), domain: d0 in [0, 7], s0 in [0, 3]")
         >>> print(first.compose(second).simplify())
         (d0)[s0] -> (d0 * 4 + s0 + 8), domain: d0 in [0, 5], s0 in [0, 3]
-
-        Source: docs/reference/1 2.8 "Compose(first, second) = second o first".
         """
         if self.num_results != second.num_dims:
             raise ValueError(
@@ -439,8 +429,6 @@ class IndexingMap:
         >>> m = IndexingMap.parse("(th_x)[v] -> (th_x * 4 + v), domain: th_x in [0, 127], v in [0, 3]")
         >>> print(m.symbols_to_dims())
         (th_x, v) -> (th_x * 4 + v), domain: th_x in [0, 127], v in [0, 3]
-
-        Source: docs/reference/1 2.9 "ConvertSymbolsToDimensions".
         """
         return IndexingMap(self.results, self.variables, constraints=self.parts.constraints)
 
@@ -457,8 +445,6 @@ class IndexingMap:
         >>> smaller, removed = m.remove_unused_symbols()
         >>> print(smaller, removed)
         (d0)[s0] -> (d0 + s0), domain: d0 in [0, 3], s0 in [0, 7] (True, False)
-
-        Source: docs/reference/1 2.7 "Variable removal".
         """
         smaller, removed = self._without_unused(first=self.num_dims)
         return smaller, removed[self.num_dims :]
@@ -517,8 +503,6 @@ class IndexingMap:
         >>> text = "(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 7], rt0 in [0, 25], d0 + rt0 in [0, 9]"
         >>> print(IndexingMap.parse(text).with_runtime_vars_fixed())
         (d0) -> (d0 + 12), domain: d0 in [0, 7]
-
-        Source: docs/reference/1 2.9 "AssignValuesToRTVars".
         """
         if not self.runtime_vars:
             return self
@@ -538,8 +522,6 @@ class IndexingMap:
         >>> m = IndexingMap.parse("()[s0] -> (s0 * 3), domain: s0 in [0, 7], s0 mod 2 in [1, 1]")
         >>> print(m.rescale_symbols().simplify())
         ()[s0] -> (s0 * 6 + 3), domain: s0 in [0, 3]
-
-        Source: docs/reference/1 2.9 "RescaleSymbols".
         """
         if self.is_known_empty:
             return self

@@ -24,7 +24,7 @@ which gives that variable's bounds (d0 * 7 + 3 in [10, 52] is d0 in [1, 7]), by 
 imply, and by merging congruences. Constraints are simplified with the bounds only, not with other constraints: of two
 that imply each other, both would be dropped. Results are simplified with both. The value of a result at a point of the
 domain and the set of points never change; outside the domain the value may change.
-Source: docs/reference/1 2.4, 2.6; XLA hlo/analysis/indexing_map.cc.
+Source: docs/reference/1 2.1, 2.4, 2.6; XLA hlo/analysis/indexing_map.cc.
 """
 
 from __future__ import annotations
@@ -73,8 +73,6 @@ class Ranges:
     >>> x = Expr.variable(0)
     >>> Ranges([Interval(0, 99)], {}).of(x // 8 * 2 + 1)
     Interval(lower=1, upper=25)
-
-    Source: docs/reference/1 2.4 "Range evaluation of an expression over a map's domain".
     """
 
     def __init__(self, bounds: Sequence[Interval], constraints: Mapping[Expr, Interval]) -> None:
@@ -120,8 +118,6 @@ class Simplifier:
     >>> simplifier = Simplifier(Ranges([Interval(0, 99), Interval(0, 11)], {}), replace_points=True)
     >>> str(simplifier.simplify((x * 12 + y) % 36)), str(simplifier.simplify((x * 12 + y) // 12))
     ('(v0 mod 3) * 12 + v1', 'v0')
-
-    Source: docs/reference/1 2.6 "Simplify (domain-aware)".
     """
 
     def __init__(self, ranges: Ranges, replace_points: bool) -> None:
@@ -287,8 +283,6 @@ def settle_constraints(domain: Domain) -> Domain | None:
     >>> x = Expr.variable(0)
     >>> settle_constraints(Domain((Interval(0, 9),), ((x, Interval(5, 20)), (Expr.constant(3), Interval(0, 3)))))
     Domain(bounds=(Interval(lower=5, upper=9),), constraints=())
-
-    Source: docs/reference/1 2.1 "AddConstraint".
     """
     if not domain.constraints:
         return domain if all(interval.is_feasible for interval in domain.bounds) else None
@@ -308,10 +302,7 @@ def settle_constraints(domain: Domain) -> Domain | None:
 
 
 def simplify_domain(domain: Domain, replace_points: bool = True) -> Domain | None:
-    """A simpler domain with the same points; None if there are none.
-
-    Source: docs/reference/1 2.6 "Map simplification order", steps 1 and 2, repeated until nothing changes.
-    """
+    """A simpler domain with the same points; None if there are none."""
     while domain.constraints:
         simpler = _simplify_constraints(domain, replace_points)
         if simpler is None:
@@ -389,7 +380,7 @@ def merge_mod_constraints(domain: Domain) -> Domain:
     >>> merge_mod_constraints(Domain((Interval(1, 50),), ((x % 4, zero), (x % 6, zero)))).bounds
     (Interval(lower=12, upper=48),)
 
-    Source: docs/reference/1 2.6 "MergeModConstraints". Negative bounds are rounded down, where XLA rounds toward 0.
+    Negative bounds are rounded down, where XLA rounds toward 0.
     """
     moduli: dict[tuple[Expr, int], int] = {}
     for e, interval in domain.constraints:

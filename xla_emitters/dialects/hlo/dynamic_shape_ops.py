@@ -28,21 +28,15 @@ from xla_emitters.dialects.hlo.base import (
     HloOp,
     RuleBroken,
     at_least,
+    expect_dimension,
+    expect_dimensions,
     fault,
     integers,
     only_dimension,
 )
 from xla_emitters.dialects.hlo.convert import convert_array
 from xla_emitters.dialects.hlo.shape_ops import PadOp, broadcast_array, expect_one_per_dimension
-from xla_emitters.dialects.hlo.shape_rule import (
-    MOST,
-    UNKNOWN,
-    Number,
-    Shape,
-    Sizing,
-    as_int,
-    padded,
-)
+from xla_emitters.dialects.hlo.shape_rule import MOST, UNKNOWN, Number, Shape, Sizing, as_int, padded
 from xla_emitters.dialects.hlo.sized import ValueSizing
 from xla_emitters.dialects.hlo.types import (
     UNBOUNDED,
@@ -100,12 +94,6 @@ class SizeOp(HloOp):
 
     def expect_shape_operand(self, operand: int) -> None:
         self.expect_numbers(operand, len(dims_of(self.result)), "the sizes")
-
-    def expect_dimensions(self, dimensions: Sequence[int], rank: int) -> None:
-        """`dimensions` are different dimensions of an array of that rank."""
-        if any(not 0 <= dim < rank for dim in dimensions) or len(set(dimensions)) != len(dimensions):
-            shown = ",".join(map(str, dimensions))
-            raise RuleBroken(f"dimensions={{{shown}}} of '{self.opcode}' are not different dimensions of rank {rank}")
 
     def sizes_from(self, operands: Sequence[Any]) -> tuple[int, ...]:
         """The sizes of the (last) result, by the shape rule. raises DataError for numbers that the op, or the result's type, forbids"""
@@ -261,7 +249,7 @@ class DynamicBroadcastInDimOp(SizeOp):
         self.expect_shape_operand(1)
         dimensions = integers(self.dimensions)
         expect_one_per_dimension(self, dimensions)
-        self.expect_dimensions(dimensions, len(dims_of(self.result)))
+        expect_dimensions(self, dimensions, len(dims_of(self.result)))
         self.inferred_dims()
 
     def _changes_size(self) -> RuleBroken:
@@ -305,7 +293,7 @@ class DynamicIotaOp(SizeOp):
     def verify_(self) -> None:
         self.verify_operand_count()
         self.expect_shape_operand(0)
-        self.expect_dimensions([self.iota_dimension.value.data], len(dims_of(self.result)))
+        expect_dimension(self, self.iota_dimension.value.data, len(dims_of(self.result)), "iota_dimension")
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
         return [listed(s, 0, len(dims_of(self.result)))]

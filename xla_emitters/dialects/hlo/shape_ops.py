@@ -25,7 +25,15 @@ from xla_emitters.algebra.interval import Interval
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import bitcast_map, broadcast_map, identity_map, reshape_map, transpose_map
 from xla_emitters.dialects.build import apply_indexing, constant_index, constraints_check
-from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, integers
+from xla_emitters.dialects.hlo.base import (
+    Call,
+    ElementContext,
+    HloOp,
+    RuleBroken,
+    at_least,
+    expect_dimensions,
+    integers,
+)
 from xla_emitters.dialects.hlo.shape_rule import UNKNOWN, Number, Shape, Sizing, padded, said
 from xla_emitters.dialects.hlo.types import (
     array_type,
@@ -63,15 +71,6 @@ class MoveOp(HloOp):
     def verify_shape(self) -> None:
         """Checks the relation between the operand's sizes and the result's."""
 
-    def verify_dimensions(self, dimensions: Sequence[int], rank: int) -> None:
-        """raises RuleBroken unless `dimensions` are different dimensions of an array of that rank."""
-        if any(not 0 <= dim < rank for dim in dimensions) or len(set(dimensions)) != len(dimensions):
-            shown = ",".join(map(str, dimensions))
-            raise RuleBroken(
-                f"dimensions={{{shown}}} of '{self.opcode}' are not different dimensions of an array of rank {rank}",
-                f"the operand is {type_text(self.operands[0].type)}, the result {type_text(self.result.type)}",
-            )
-
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
         (index_map,) = self.output_to_input()
         return (e.operand(0, apply_indexing(e.builder, index_map, e.indices)),)
@@ -107,7 +106,7 @@ class BroadcastOp(MoveOp):
     def verify_shape(self) -> None:
         result, dimensions = dims_of(self.result), integers(self.dimensions)
         expect_one_per_dimension(self, dimensions)
-        self.verify_dimensions(dimensions, len(result))
+        expect_dimensions(self, dimensions, len(result))
         if not same_dims(result, self.inferred_dims()):
             raise RuleBroken(
                 "broadcast changes a size",
@@ -252,7 +251,7 @@ class TransposeOp(MoveOp):
 
     def verify_shape(self) -> None:
         operand, permutation = dims_of(self.operands[0]), integers(self.dimensions)
-        self.verify_dimensions(permutation, len(operand))
+        expect_dimensions(self, permutation, len(operand))
         if len(permutation) != len(operand):
             raise RuleBroken(
                 f"transpose of {type_text(self.operands[0].type)} with {len(permutation)} dimensions",
@@ -327,7 +326,7 @@ class ReverseOp(MoveOp):
     dimensions = prop_def(DenseArrayBase)
 
     def verify_shape(self) -> None:
-        self.verify_dimensions(integers(self.dimensions), len(dims_of(self.operands[0])))
+        expect_dimensions(self, integers(self.dimensions), len(dims_of(self.operands[0])))
         self.expect_dims(self.inferred_dims(), "its operand has")
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
@@ -500,10 +499,7 @@ class PadOp(HloOp):
             if interior:
                 constraints.append(((index - low) % (interior + 1), Interval(0, 0)))
             results.append((index - low) // (interior + 1))
-        return (
-            IndexingMap(tuple(results), whole.dims, constraints=tuple(constraints)),
-            IndexingMap((), whole.dims),
-        )
+        return (IndexingMap(tuple(results), whole.dims, constraints=tuple(constraints)), IndexingMap((), whole.dims))
 
     def input_to_output(self) -> tuple[IndexingMap, ...]:
         whole = identity_map(dims_of(self.operands[0]))

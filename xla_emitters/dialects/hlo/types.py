@@ -21,14 +21,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TypeAlias, TypeGuard, cast
 
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    ArrayAttr,
-    IntAttr,
-    StringAttr,
-    TensorType,
-    TupleType,
-)
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntAttr, StringAttr, TensorType, TupleType
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
@@ -81,11 +74,7 @@ class LayoutAttr(ParametrizedAttribute):
     limits: ArrayAttr[IntAttr]
 
     def __init__(self, minor_to_major: Sequence[int], suffix: str = "", bounds: Sequence[int] = ()):
-        super().__init__(
-            _int_list(minor_to_major),
-            StringAttr(suffix),
-            _int_list(bounds),
-        )
+        super().__init__(_int_list(minor_to_major), StringAttr(suffix), _int_list(bounds))
 
     @property
     def minor_to_major(self) -> tuple[int, ...]:

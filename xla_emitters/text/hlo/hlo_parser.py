@@ -719,12 +719,7 @@ class _ModuleParser:
         if error.also is not None:
             notes.append((self._place_of(error.also[0]), error.also[1]))
         return VerifyError(
-            error.message,
-            stage="hlo.verify",
-            place=place,
-            details=error.details,
-            notes=tuple(notes),
-            help=error.help,
+            error.message, stage="hlo.verify", place=place, details=error.details, notes=tuple(notes), help=error.help
         )
 
     def _nearest(self, name: str, names: Iterable[str]) -> str:

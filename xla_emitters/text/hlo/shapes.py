@@ -16,14 +16,7 @@ from math import prod
 
 from xdsl.ir import Attribute
 
-from xla_emitters.dialects.hlo.types import (
-    UNBOUNDED,
-    BufferType,
-    OpaqueType,
-    TokenType,
-    array_type,
-    tuple_type,
-)
+from xla_emitters.dialects.hlo.types import UNBOUNDED, BufferType, OpaqueType, TokenType, array_type, tuple_type
 from xla_emitters.dtypes import DTYPES, DType
 from xla_emitters.support.cursor import nearest
 from xla_emitters.text.hlo.hlo_lexer import HloCursor, HloToken, HloTokenKind

@@ -15,7 +15,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1, i64
 from xdsl.ir import SSAValue
 
@@ -31,11 +30,13 @@ from xla_emitters.text.stablehlo.rules import (
     Results,
     broadcast_in_dim,
     elementwise,
+    filled,
     listed,
+    s32,
     size_of,
-    sizes_of,
 )
 from xla_emitters.text.stablehlo.spellings import BROADCASTING
+from xla_emitters.text.stablehlo.stablehlo_types import TRUTH
 
 # ------------------------------------------------------------------------------------------------------------- elementwise
 
@@ -81,14 +82,8 @@ def _atan(c: Conversion) -> Results:
 
 
 def like(c: Conversion, x: SSAValue, value: complex) -> SSAValue:
-    """An array of the shape of x with this value everywhere."""
-    ir_type = as_array(x.type)
-    scalar = array_type(ir_type.element_type, ())
-    number = c.constant(np.asarray(value).astype(element_of(x).numpy), scalar)
-    if UNBOUNDED not in ir_type.get_shape():
-        return c.add("broadcast", [number], ir_type, dimensions=integer_array([]))
-    dimensions = integer_array([])
-    return c.add("dynamic-broadcast-in-dim", [number, sizes_of(c, x)], ir_type, dimensions=dimensions)
+    """An array of the type of x with this value everywhere."""
+    return filled(c, x.type, x, value)
 
 
 def _square(c: Conversion) -> Results:
@@ -158,8 +153,7 @@ def _broadcast_sizes(
     c: Conversion, operands: Sequence[SSAValue], rank: int, dimensions: Sequence[int] | None
 ) -> SSAValue:
     """The sizes of the result: for each dimension, the size of an operand in which it is not 1."""
-    scalar, truth = array_type(dtype("s32").ir_type, ()), array_type(dtype("pred").ir_type, ())
-    one = c.constant(np.asarray(1, np.int32), scalar)
+    one = s32(c, 1)
     sizes = list[SSAValue]()
     for dim in range(rank):
         size = one
@@ -169,8 +163,8 @@ def _broadcast_sizes(
             if dim not in places:
                 continue
             other = size_of(c, x, places.index(dim))
-            is_one = c.add("compare", [size, one], truth, direction=StringAttr("EQ"))
-            size = other if size is one else c.add("select", [is_one, other, size], scalar)
+            is_one = c.add("compare", [size, one], TRUTH, direction=StringAttr("EQ"))
+            size = other if size is one else c.add("select", [is_one, other, size], one.type)
         sizes.append(size)
     return listed(c, sizes)
 
@@ -195,11 +189,7 @@ def top_k(c: Conversion) -> Results:
     else:
         k, largest = c.attributes.integer("k"), c.attributes.boolean("largest", True)
     found = c.add(
-        "topk",
-        c.expect_operands(1),
-        tuple_type(c.types),
-        k=IntegerAttr(k, i64),
-        largest=IntegerAttr(int(largest), i1),
+        "topk", c.expect_operands(1), tuple_type(c.types), k=IntegerAttr(k, i64), largest=IntegerAttr(int(largest), i1)
     )
     return c.elements(found, 2)
 

@@ -12,7 +12,7 @@ from xla_emitters.errors import VerifyError
 @pytest.mark.parametrize(
     ("instruction", "message"),
     [
-        ("f32[8] reduce(x, z), dimensions={2}, to_apply=add", "not different dimensions of its operand"),
+        ("f32[8] reduce(x, z), dimensions={2}, to_apply=add", "not different dimensions of an array of rank 2"),
         ("f32[64] reduce(x, z), dimensions={1}, to_apply=add", "'reduce' cannot have this result shape"),
         ("f32[8] reduce(x, x), dimensions={1}, to_apply=add", "an initial value is a scalar"),
         ("f32[8] reduce(x, z, z), dimensions={1}, to_apply=add", "as many initial values as arrays"),

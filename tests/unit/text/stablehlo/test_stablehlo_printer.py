@@ -73,8 +73,7 @@ def test_a_loop_prints_only_what_it_changes() -> None:
 
 
 @pytest.mark.parametrize(
-    "instruction",
-    ["f32[12] bitcast(p)", "f32[3,4] stochastic-convert(p, u)", 'f32[3,4] domain(p), domain={kind="x"}'],
+    "instruction", ["f32[12] bitcast(p)", "f32[3,4] stochastic-convert(p, u)", 'f32[3,4] domain(p), domain={kind="x"}']
 )
 def test_what_stablehlo_has_not_is_refused_by_name(instruction: str) -> None:
     text = f"ENTRY e {{ p = f32[3,4] parameter(0)  u = u32[3,4] parameter(1)  ROOT r = {instruction} }}"
