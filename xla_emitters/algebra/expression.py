@@ -75,18 +75,9 @@ class Expr:
     """
 
     __slots__ = (
-        "__weakref__",
-        "canonical_form",
-        "divisor",
-        "is_canonical",
-        "kind",
-        "lhs",
-        "name",
-        "rhs",
-        "serial",
-        "value",
+        "__weakref__", "canonical_form", "divisor", "is_canonical", "kind", "lhs", "name", "rhs", "serial", "value",
         "variable_mask",
-    )
+    )  # fmt: skip
 
     kind: ExprKind
     lhs: Expr

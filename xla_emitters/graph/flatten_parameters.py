@@ -62,8 +62,8 @@ def flatten_parameters(module: ModuleOp) -> None:
     aliases = module.attributes.pop(_ALIASES, None)
     if isa(aliases, ArrayAttr[AliasAttr]):
         module.attributes[_ALIASES] = ArrayAttr(
-            AliasAttr(alias.output, number, (), alias.alias_kind.data)
-            for alias in aliases
+            AliasAttr(alias._replace(parameter=number, index=()))
+            for alias in (each.data for each in aliases)
             if (number := leaves.numbers.get((alias.parameter, alias.index))) is not None
         )
 

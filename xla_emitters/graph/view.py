@@ -308,7 +308,7 @@ def _declared_by_module(call: FusionOp, parameters: Sequence[ParameterOp]) -> di
     if entry is None or not entry.is_entry or aliases is None or not isa(aliases, ArrayAttr[AliasAttr]):
         return {}
     wanted = dict[int, SSAValue]()
-    for alias in aliases:
+    for alias in (each.data for each in aliases):
         if alias.index:
             continue
         result = _leaf_at(entry.root, alias.output, call)

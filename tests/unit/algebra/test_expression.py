@@ -188,19 +188,8 @@ def test_known_divisor_divides_every_value():
 def test_the_order_of_summands():
     """Products, then mod, then floordiv, then ceildiv, max, min, bare variables, constants."""
     ordered = [
-        X + Y,
-        X * 2,
-        X * 3,
-        Y * 2,
-        X % 3,
-        X // 4,
-        X.ceildiv(4),
-        Expr.maximum(X, Y),
-        Expr.minimum(X, Y),
-        X,
-        Y,
-        C(1),
-    ]
+        X + Y, X * 2, X * 3, Y * 2, X % 3, X // 4, X.ceildiv(4), Expr.maximum(X, Y), Expr.minimum(X, Y), X, Y, C(1),
+    ]  # fmt: skip
     for (i, a), (j, b) in itertools.product(enumerate(ordered), enumerate(ordered)):
         assert (compare(a, b) > 0) - (compare(a, b) < 0) == (i > j) - (i < j)
     assert [kind.name for kind in ExprKind][:4] == ["ADD", "MUL", "MOD", "FLOORDIV"]

@@ -217,29 +217,12 @@ def points_of(domain, box):
 @pytest.mark.parametrize(
     "e",
     [
-        X + 5,
-        X - 5,
-        X * 3,
-        X * -3,
-        X * 7 + 3,
-        -X + 6,
-        X // 4,
-        X // -4,
-        (X * 2 + 1) // 3,
-        X * 8 + Y,
-        X * 8 - Y,
-        X * -8 + Y,
-        X * 8 + Y * 4,
-        X * 2 + Y,
-        X % 4,
-        (X % 4) * 3 + 1,
-        (X * 3 + 1) % 4,
-        X * Y,
-        Expr.minimum(X, Y * 2),
+        X + 5, X - 5, X * 3, X * -3, X * 7 + 3, -X + 6, X // 4, X // -4, (X * 2 + 1) // 3, X * 8 + Y, X * 8 - Y,
+        X * -8 + Y, X * 8 + Y * 4, X * 2 + Y, X % 4, (X % 4) * 3 + 1, (X * 3 + 1) % 4, X * Y, Expr.minimum(X, Y * 2),
         (X + Y) // 3 * 2,
     ],
     ids=str,
-)
+)  # fmt: skip
 @pytest.mark.parametrize("bounds", [((-9, 20), (0, 7)), ((0, 12), (-3, 4)), ((0, 12), (8, 15))])
 def test_simplifying_a_domain_keeps_exactly_its_points(e, bounds):
     box = box_of(*bounds)
@@ -297,15 +280,10 @@ def test_what_a_lone_variable_cannot_say_stays_a_constraint(constraint):
 @pytest.mark.parametrize(
     "items",
     [
-        "d0 * 2 in [30, 40]",
-        "d0 mod 4 in [5, 9]",
-        "d0 mod 4 in [1, 1], d0 * 4 in [0, 3]",
-        "d0 * 4 in [1, 3]",
-        "d0 in [3, 1]",
-        "d0 mod 20 in [15, 15]",
-        "d0 + d0 * 2 mod 3 in [50, 60]",
+        "d0 * 2 in [30, 40]", "d0 mod 4 in [5, 9]", "d0 mod 4 in [1, 1], d0 * 4 in [0, 3]", "d0 * 4 in [1, 3]",
+        "d0 in [3, 1]", "d0 mod 20 in [15, 15]", "d0 + d0 * 2 mod 3 in [50, 60]",
     ],
-)
+)  # fmt: skip
 def test_a_domain_without_points_is_known_empty(items):
     assert IndexingMap.parse(f"(d0) -> (d0), domain: d0 in [0, 9], {items}").simplify().is_known_empty
 

@@ -31,20 +31,11 @@ def target_of(op: HloOp) -> str:
 
 MARKERS = frozenset(
     (
-        "AssumeGatherIndicesInBound",
-        "LayoutConstraint",
-        "MoveToDevice",
-        "MoveToHost",
-        "PinToDevice",
-        "PinToDeviceSram",
-        "SPMDFullToShardShape",
-        "SPMDShardToFullShape",
-        "Sharding",
-        "annotate_device_placement",
-        "xla.sdy.FuncResultSharding",
-        "xla.sdy.PropagationBarrier",
+        "AssumeGatherIndicesInBound", "LayoutConstraint", "MoveToDevice", "MoveToHost", "PinToDevice",
+        "PinToDeviceSram", "SPMDFullToShardShape", "SPMDShardToFullShape", "Sharding", "annotate_device_placement",
+        "xla.sdy.FuncResultSharding", "xla.sdy.PropagationBarrier",
     )
-)
+)  # fmt: skip
 """Targets that compute nothing: they tell XLA's passes the place, partition or layout of their operand."""
 
 

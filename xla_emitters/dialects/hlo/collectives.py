@@ -215,24 +215,14 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow("all-gather-start", _SOME, _grouped(_all_gather_start), **_GATHERS),
     RuleRow("all-gather-done", _ONE, element_of_tuple(1), meaning=_SECOND),
     RuleRow("reduce-scatter", _SOME, _grouped(_scaled(grows=False)), **_SCATTERS),
-    RuleRow(
-        "all-to-all",
-        _SOME,
-        _grouped(_all_to_all),
-        optional=(*_GROUPS, "dimensions", "constrain_layout"),
-        meaning=_exchanged,
-    ),
-    RuleRow(
-        "ragged-all-to-all",
-        range(6, 7),
-        _grouped(_ragged_all_to_all),
-        optional=(*_GROUPS, "dimensions"),
-        meaning=_exchanged,
-    ),
+    RuleRow("all-to-all", _SOME, _grouped(_all_to_all), optional=(*_GROUPS, "dimensions", "constrain_layout"),
+        meaning=_exchanged),
+    RuleRow("ragged-all-to-all", range(6, 7), _grouped(_ragged_all_to_all), optional=(*_GROUPS, "dimensions"),
+        meaning=_exchanged),
     RuleRow("collective-broadcast", _SOME, as_operands, optional=_GROUPS, meaning=_exchanged),
     RuleRow("collective-permute", _SOME, _permuted, **_PERMUTES),
     RuleRow("collective-permute-start", _SOME, _permute_start, **_PERMUTES),
     RuleRow("collective-permute-done", _ONE, element_of_tuple(1), meaning=_SECOND),
-)
+)  # fmt: skip
 
 OPS: tuple[type[HloOp], ...] = tuple(class_of(row, __name__) for row in ROWS)

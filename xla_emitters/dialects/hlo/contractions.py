@@ -90,23 +90,12 @@ class DotDimensions:
 
 
 ALGORITHMS: Mapping[str, str | None] = {
-    "unset": None,
-    "dot_any_f8_any_f8_f32": None,
-    "dot_any_f8_any_f8_f32_fast_accum": None,
-    "dot_any_f8_any_f8_any": None,
-    "dot_any_f8_any_f8_any_fast_accum": None,
-    "dot_f16_f16_f16": "f16",
-    "dot_f16_f16_f32": "f16",
-    "dot_bf16_bf16_bf16": "bf16",
-    "dot_bf16_bf16_f32": "bf16",
-    "dot_bf16_bf16_f32_x3": None,
-    "dot_bf16_bf16_f32_x6": None,
-    "dot_bf16_bf16_f32_x9": None,
-    "dot_tf32_tf32_f32": None,
-    "dot_tf32_tf32_f32_x3": None,
-    "dot_f32_f32_f32": None,
-    "dot_f64_f64_f64": None,
-}
+    "unset": None, "dot_any_f8_any_f8_f32": None, "dot_any_f8_any_f8_f32_fast_accum": None,
+    "dot_any_f8_any_f8_any": None, "dot_any_f8_any_f8_any_fast_accum": None, "dot_f16_f16_f16": "f16",
+    "dot_f16_f16_f32": "f16", "dot_bf16_bf16_bf16": "bf16", "dot_bf16_bf16_f32": "bf16", "dot_bf16_bf16_f32_x3": None,
+    "dot_bf16_bf16_f32_x6": None, "dot_bf16_bf16_f32_x9": None, "dot_tf32_tf32_f32": None,
+    "dot_tf32_tf32_f32_x3": None, "dot_f32_f32_f32": None, "dot_f64_f64_f64": None,
+}  # fmt: skip
 """HLO's algorithms -> the type that factors are rounded to first. Sums are in f32 (f64 if the result is f64), which is within the bounds of
 every algorithm; so are the products of the algorithms that imitate f32, or round to tf32.
 Source: XLA's xla_data.proto, PrecisionConfig.Algorithm; jax.lax.DotAlgorithmPreset.

@@ -266,33 +266,15 @@ ROWS: tuple[RuleRow, ...] = (
     RuleRow("add-dependency", TWO, _add_dependency, meaning=meaning.first_operand),
     RuleRow("opt-barrier", ONE, as_operand(0), meaning=meaning.first_operand),
     RuleRow("domain", ONE, as_operand(0), required=("domain",), meaning=meaning.first_operand),
-    RuleRow(
-        "copy-start",
-        ONE,
-        lambda op: tuple_type([op.type_of(0), op.type_of(0), scalar("u32")]),
-        optional=("cross_program_prefetch_index",),
-        meaning=meaning.copy_started,
-    ),
+    RuleRow("copy-start", ONE, lambda op: tuple_type([op.type_of(0), op.type_of(0), scalar("u32")]),
+        optional=("cross_program_prefetch_index",), meaning=meaning.copy_started),
     RuleRow("copy-done", ONE, element_of_tuple(0), meaning=meaning.element_of_operand(0)),
     # branches, loops, calls
-    RuleRow(
-        "while",
-        at_least(1),
-        _while,
-        required=("condition", "body"),
-        callees=_while_callees,
-        meaning=meaning.looped,
-        acts=True,
-    ),
-    RuleRow(
-        "conditional",
-        at_least(2),
-        _conditional,
-        optional=("true_computation", "false_computation", "branch_computations"),
-        callees=_branches,
-        meaning=meaning.branched,
-        acts=True,
-    ),
+    RuleRow("while", at_least(1), _while, required=("condition", "body"), callees=_while_callees,
+        meaning=meaning.looped, acts=True),
+    RuleRow("conditional", at_least(2), _conditional,
+        optional=("true_computation", "false_computation", "branch_computations"), callees=_branches,
+        meaning=meaning.branched, acts=True),
     RuleRow(
         "custom-call",
         None,
@@ -308,32 +290,13 @@ ROWS: tuple[RuleRow, ...] = (
         acts=True,
     ),
     # async operations
-    RuleRow(
-        "async-start",
-        None,
-        _async_start,
-        required=("calls",),
-        optional=("async_execution_thread", "output_to_operand_aliasing"),
-        callees=_async_callees,
-        meaning=meaning.async_started,
-        acts=True,
-    ),
-    RuleRow(
-        "async-update",
-        ONE,
-        _async_update,
-        optional=("async_execution_thread", "calls"),
-        meaning=meaning.first_operand,
-        acts=True,
-    ),
-    RuleRow(
-        "async-done",
-        ONE,
-        _async_done,
-        optional=("async_execution_thread", "calls"),
-        meaning=meaning.element_of_operand(1),
-        acts=True,
-    ),
+    RuleRow("async-start", None, _async_start, required=("calls",),
+        optional=("async_execution_thread", "output_to_operand_aliasing"), callees=_async_callees,
+        meaning=meaning.async_started, acts=True),
+    RuleRow("async-update", ONE, _async_update, optional=("async_execution_thread", "calls"),
+        meaning=meaning.first_operand, acts=True),
+    RuleRow("async-done", ONE, _async_done, optional=("async_execution_thread", "calls"),
+        meaning=meaning.element_of_operand(1), acts=True),
     # communication
     RuleRow("infeed", ONE, _infeed, optional=("infeed_config",), acts=True),
     RuleRow("outfeed", TWO, _outfeed, optional=("outfeed_shape", "outfeed_config"), acts=True),
@@ -346,14 +309,8 @@ ROWS: tuple[RuleRow, ...] = (
     # random numbers
     RuleRow("rng", TWO, _rng, required=("distribution",), meaning=evaluated_by_library),
     RuleRow("rng-bit-generator", ONE, _rng_bit_generator, required=("algorithm",), meaning=evaluated_by_library),
-    RuleRow(
-        "rng-get-and-update-state",
-        NONE,
-        lambda op: array_type(scalar("u64").element_type, (2,)),
-        required=("delta",),
-        meaning=evaluated_by_library,
-        acts=True,
-    ),
-)
+    RuleRow("rng-get-and-update-state", NONE, lambda op: array_type(scalar("u64").element_type, (2,)),
+        required=("delta",), meaning=evaluated_by_library, acts=True),
+)  # fmt: skip
 
 OPS: tuple[type[HloOp], ...] = tuple(class_of(row, __name__) for row in ROWS)

@@ -20,30 +20,11 @@ from xla_emitters.support.decoding import SavedModule
 from xla_emitters.support.wire import message, messages, packed
 
 _TYPES = (
-    *(
-        "",
-        "pred",
-        "s8",
-        "s16",
-        "s32",
-        "s64",
-        "u8",
-        "u16",
-        "u32",
-        "u64",
-        "f16",
-        "f32",
-        "f64",
-        "",
-        "",
-        "c64",
-        "bf16",
-        "",
-        "c128",
-    ),
+    *("", "pred", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "", "", "c64", "bf16",
+        "", "c128"),
     *("f8e5m2", "f8e4m3fn", "s4", "u4", "f8e4m3b11fnuz", "f8e5m2fnuz", "f8e4m3fnuz", "s2", "u2", "f8e4m3", "f8e3m4"),
     *("s1", "u1", "f4e2m1fn", "f8e8m0fnu"),
-)
+)  # fmt: skip
 """XLA's PrimitiveType: the name of each number; "" is none of arrays."""
 _TUPLE = 13
 _SHAPE, _TUPLE_LITERALS = 1, 10

@@ -357,17 +357,9 @@ _NAMES: tuple[tuple[Syntax, str], ...] = (
 SYNTAX: dict[str, Syntax] = {name: syntax for syntax, names in _NAMES for name in names.split()}
 
 COMMON: tuple[str, ...] = (
-    "backend_config",
-    "control-predecessors",
-    "frontend_attributes",
-    "metadata",
-    "origin",
-    "original_value",
-    "parameter_replication",
-    "result_accuracy",
-    "sharding",
-    "statistics",
-)
+    "backend_config", "control-predecessors", "frontend_attributes", "metadata", "origin", "original_value",
+    "parameter_replication", "result_accuracy", "sharding", "statistics",
+)  # fmt: skip
 """Attributes that any instruction may carry: stored as written in discardable attributes of the op, with `_` for `-`."""
 
 # Properties that HLO text writes elsewhere: the name before `=`, the number and the literal in the parentheses.

@@ -148,9 +148,8 @@ _PADDED = columns(
 )
 
 OP_ROWS: dict[str, OpRow] = {
-    "compare": OpRow(
-        "compare", (word("comparison_direction", "direction", "comparison_direction"), COMPARED), operands=2
-    ),
+    "compare": OpRow("compare", (word("comparison_direction", "direction", "comparison_direction"), COMPARED),
+        operands=2),
     "reduce_precision": OpRow("reduce-precision", (number("exponent_bits", "i32"), number("mantissa_bits", "i32"))),
     "clamp": OpRow("clamp", operands=3, result=_one),
     "iota": OpRow("iota", (number("iota_dimension"),), result=_of_known_sizes),
@@ -168,35 +167,25 @@ OP_ROWS: dict[str, OpRow] = {
     "scatter": OpRow("scatter", SCATTER, (("to_apply", "combiner"),)),
     "reduce": OpRow("reduce", (lists("dimensions", "dimensions"),), _REDUCER, applies=True),
     "reduce_window": OpRow("reduce-window", (SLIDING,), _REDUCER, applies=True),
-    "select_and_scatter": OpRow(
-        "select-and-scatter", (SELECTING,), (("select", "select"), ("scatter", "scatter")), operands=3, result=_one
-    ),
+    "select_and_scatter": OpRow("select-and-scatter", (SELECTING,), (("select", "select"), ("scatter", "scatter")),
+        operands=3, result=_one),
     "sort": OpRow("sort", (SORTED, truth("is_stable")), (("to_apply", "comparator"),)),
     "map": OpRow("map", (lists("dimensions", "dimensions"),), (("to_apply", "computation"),)),
     "get_dimension_size": OpRow("get-dimension-size", (dimension(),)),
     "set_dimension_size": OpRow("set-dimension-size", (dimension(),)),
-    "dynamic_broadcast_in_dim": OpRow(
-        "dynamic-broadcast-in-dim",
-        (
-            lists("broadcast_dimensions", "dimensions"),
-            optional_lists("known_expanding_dimensions", "known_expanding"),
-            optional_lists("known_nonexpanding_dimensions", "known_nonexpanding"),
-        ),
-        operands=2,
-    ),
+    "dynamic_broadcast_in_dim": OpRow("dynamic-broadcast-in-dim",
+        (lists("broadcast_dimensions", "dimensions"), optional_lists("known_expanding_dimensions", "known_expanding"),
+         optional_lists("known_nonexpanding_dimensions", "known_nonexpanding")),
+        operands=2),
     "dynamic_iota": OpRow("dynamic-iota", (number("iota_dimension"),), operands=1),
     "partition_id": OpRow("partition-id"),
     "replica_id": OpRow("replica-id"),
     "rng_bit_generator": OpRow("rng-bit-generator", (GENERATOR,), operands=1),
     "fft": OpRow("fft", (word("fft_type", "fft_type", "fft_type"), lists("fft_length", "fft_length"))),
     "cholesky": OpRow("cholesky", (truth("lower"),)),
-    "triangular_solve": OpRow(
-        "triangular-solve",
-        (
-            *map(truth, ("left_side", "lower", "unit_diagonal")),
-            word("transpose_a", "transpose_a", "transpose", "NO_TRANSPOSE"),
-        ),
-    ),
+    "triangular_solve": OpRow("triangular-solve",
+        (*map(truth, ("left_side", "lower", "unit_diagonal")),
+         word("transpose_a", "transpose_a", "transpose", "NO_TRANSPOSE"))),
     "batch_norm_training": OpRow("batch-norm-training", NORM),
     "batch_norm_inference": OpRow("batch-norm-inference", NORM),
     "batch_norm_grad": OpRow("batch-norm-grad", NORM),
@@ -205,7 +194,7 @@ OP_ROWS: dict[str, OpRow] = {
     "reduce_scatter": OpRow("reduce-scatter", (*GROUPS, GLOBAL_IDS, dimension("scatter_dimension")), _REDUCER),
     "collective_broadcast": OpRow("collective-broadcast", GROUPS),
     "collective_permute": OpRow("collective-permute", (PAIRS, CHANNEL)),
-}
+}  # fmt: skip
 """StableHLO's op -> its row."""
 
 

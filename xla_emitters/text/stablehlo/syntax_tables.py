@@ -68,19 +68,10 @@ WORDS: dict[str, tuple[str, ...]] = {"compare": ("comparison_direction", "compar
 
 RESULT_TYPES_ONLY = frozenset(
     (
-        "after_all",
-        "create_token",
-        "constant",
-        "iota",
-        "partition_id",
-        "replica_id",
-        "rng",
-        "tuple",
-        "complex",
-        "from_elements",
-        "const_shape",
+        "after_all", "create_token", "constant", "iota", "partition_id", "replica_id", "rng", "tuple", "complex",
+        "from_elements", "const_shape",
     )
-)
+)  # fmt: skip
 """Ops with the types of only the results after the colon."""
 
 SAME_TYPES = frozenset(("optimization_barrier", "while"))

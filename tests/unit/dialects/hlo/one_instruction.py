@@ -49,15 +49,9 @@ def run(instruction: str, *arrays: Any, computations: str = "") -> tuple[HloOp, 
     """The instruction over parameters p0, p1 ..., and its value. `computations` are what it may call besides BODIES."""
     given = [np.asarray(array) for array in arrays]
     names = {
-        "int8": "s8",
-        "uint8": "u8",
-        "int32": "s32",
-        "int64": "s64",
-        "uint64": "u64",
-        "float32": "f32",
-        "float16": "f16",
-        "bool": "pred",
-    }
+        "int8": "s8", "uint8": "u8", "int32": "s32", "int64": "s64", "uint64": "u64", "float32": "f32",
+        "float16": "f16", "bool": "pred",
+    }  # fmt: skip
     lines = [
         f"p{i} = {names[array.dtype.name]}[{','.join(map(str, array.shape))}] parameter({i})"
         for i, array in enumerate(given)

@@ -119,16 +119,11 @@ def test_async_operations_are_done_at_once() -> None:
 
 def test_what_orders_and_moves_keeps_its_operand() -> None:
     lines = [
-        "x = f32[4] parameter(0)",
-        "t = token[] after-all()",
-        "a = f32[4] add-dependency(x, t)",
-        "b = f32[4] opt-barrier(a)",
-        "c = (f32[4], f32[4], u32[]) copy-start(b)",
-        "d = f32[4] copy-done(c)",
-        "n = s32[] get-dimension-size(d), dimensions={0}",
-        "p = u32[] partition-id()",
+        "x = f32[4] parameter(0)", "t = token[] after-all()", "a = f32[4] add-dependency(x, t)",
+        "b = f32[4] opt-barrier(a)", "c = (f32[4], f32[4], u32[]) copy-start(b)", "d = f32[4] copy-done(c)",
+        "n = s32[] get-dimension-size(d), dimensions={0}", "p = u32[] partition-id()",
         "ROOT r = (f32[4], s32[], u32[]) tuple(d, n, p)",
-    ]
+    ]  # fmt: skip
     got, size, number = run(*lines, inputs=(X,))
     assert (got.tolist(), int(size), int(number)) == (X.tolist(), 4, 0)
 

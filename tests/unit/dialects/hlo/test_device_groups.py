@@ -43,43 +43,22 @@ R4, P4, R2P2, P8 = (
         ("channel_id=1, replica_groups={{1,0}}", R2P2, [[2, 3, 0, 1]]),
         ("channel_id=1, replica_groups={{0,3},{1,2}}, use_global_device_ids=true", R2P2, [[0, 3], [1, 2]]),
         ("channel_id=1, replica_groups=[2,4]<=[8], use_global_device_ids=true", P8, [[0, 1, 2, 3], [4, 5, 6, 7]]),
-        (
-            "channel_id=1, replica_groups=[2,4]<=[4,2]T(1,0), use_global_device_ids=true",
-            P8,
-            [[0, 2, 4, 6], [1, 3, 5, 7]],
-        ),
-        (
-            "channel_id=1, replica_groups=mesh['x'=2,'y'=4] {'x'}, use_global_device_ids=true",
-            P8,
-            [[0, 4], [1, 5], [2, 6], [3, 7]],
-        ),
-        (
-            "channel_id=1, replica_groups=mesh['x'=2,'y'=4] {'x','y'}, use_global_device_ids=true",
-            P8,
-            [[0, 1, 2, 3, 4, 5, 6, 7]],
-        ),
-        (
-            "channel_id=1, replica_groups=mesh['x'=2,'y'=4] {'y':(2)2}, use_global_device_ids=true",
-            P8,
-            [[0, 1], [2, 3], [4, 5], [6, 7]],
-        ),
-        (
-            "channel_id=1, replica_groups=mesh['x'=2,'y'=4] {'y':(1)2}, use_global_device_ids=true",
-            P8,
-            [[0, 2], [1, 3], [4, 6], [5, 7]],
-        ),
-        (
-            "channel_id=1, replica_groups=mesh['x'=2,'y'=4], device_ids=([4,2]T(1,0)) {'x'}, use_global_device_ids=true",
-            P8,
-            [[0, 1], [2, 3], [4, 5], [6, 7]],
-        ),
-        (
-            "channel_id=1, replica_groups=mesh['x'=8], device_ids=(7,6,5,4,3,2,1,0) {'x':(1)4}, use_global_device_ids=true",
-            P8,
-            [[7, 5, 3, 1], [6, 4, 2, 0]],
-        ),
+        ("channel_id=1, replica_groups=[2,4]<=[4,2]T(1,0), use_global_device_ids=true", P8,
+            [[0, 2, 4, 6], [1, 3, 5, 7]]),
+        ("channel_id=1, replica_groups=mesh['x'=2,'y'=4] {'x'}, use_global_device_ids=true", P8,
+            [[0, 4], [1, 5], [2, 6], [3, 7]]),
+        ("channel_id=1, replica_groups=mesh['x'=2,'y'=4] {'x','y'}, use_global_device_ids=true", P8,
+            [[0, 1, 2, 3, 4, 5, 6, 7]]),
+        ("channel_id=1, replica_groups=mesh['x'=2,'y'=4] {'y':(2)2}, use_global_device_ids=true", P8,
+            [[0, 1], [2, 3], [4, 5], [6, 7]]),
+        ("channel_id=1, replica_groups=mesh['x'=2,'y'=4] {'y':(1)2}, use_global_device_ids=true", P8,
+            [[0, 2], [1, 3], [4, 6], [5, 7]]),
+        ("channel_id=1, replica_groups=mesh['x'=2,'y'=4], device_ids=([4,2]T(1,0)) {'x'}, use_global_device_ids=true",
+            P8, [[0, 1], [2, 3], [4, 5], [6, 7]]),
+        ("channel_id=1, replica_groups=mesh['x'=8], device_ids=(7,6,5,4,3,2,1,0) {'x':(1)4}, use_global_device_ids=true",
+            P8, [[7, 5, 3, 1], [6, 4, 2, 0]]),
     ],
-)
+)  # fmt: skip
 def test_groups_of_an_all_reduce(attributes: str, header: str, groups: list[list[int]]) -> None:
     found = groups_of(op_of(f"f32[8] all-reduce(x), {attributes}, to_apply=add", header))
     assert sorted(map(list, found)) == sorted(groups)
@@ -113,20 +92,11 @@ def test_a_module_needs_the_devices_that_its_groups_name() -> None:
 @pytest.mark.parametrize(
     "groups",
     [
-        "{{0,1},{1,2}}",
-        "{{0},{2}}",
-        "[3,2]<=[4]",
-        "[2,2]<=[4]T(1,0)",
-        "[1048576,1048576]<=[1099511627776]",
-        "mesh['x'=2] {'z'}",
-        "mesh['x'=0] {'x'}",
-        "mesh['x'=2,'y'=2] {'x','x'}",
-        "mesh['x'=4] {'x':(0)2}",
-        "mesh['x'=4] {'x':(3)2}",
-        "mesh['x'=4], device_ids=(0,1,1,2) {'x'}",
-        "mesh['x'=4], device_ids=(0,1) {'x'}",
+        "{{0,1},{1,2}}", "{{0},{2}}", "[3,2]<=[4]", "[2,2]<=[4]T(1,0)", "[1048576,1048576]<=[1099511627776]",
+        "mesh['x'=2] {'z'}", "mesh['x'=0] {'x'}", "mesh['x'=2,'y'=2] {'x','x'}", "mesh['x'=4] {'x':(0)2}",
+        "mesh['x'=4] {'x':(3)2}", "mesh['x'=4], device_ids=(0,1,1,2) {'x'}", "mesh['x'=4], device_ids=(0,1) {'x'}",
     ],
-)
+)  # fmt: skip
 def test_groups_that_are_none_are_refused_with_their_place(groups: str) -> None:
     with pytest.raises(XlaEmittersError, match="replica_groups=") as raised:
         op_of(f"f32[8] all-reduce(x), channel_id=1, replica_groups={groups}, to_apply=add", "")

@@ -88,10 +88,8 @@ def reference(opcode: str, x: int, y: int, bits: int, signed: bool) -> int:
     pattern = x & (1 << bits) - 1
     match opcode:
         case "add" | "subtract" | "multiply" | "and" | "or" | "xor":
-            return getattr(
-                operator,
-                {"add": "add", "subtract": "sub", "multiply": "mul", "and": "and_", "or": "or_", "xor": "xor"}[opcode],
-            )(x, y)
+            names = {"subtract": "sub", "multiply": "mul", "and": "and_", "or": "or_"}
+            return getattr(operator, names.get(opcode, opcode))(x, y)
         case "maximum":
             return max(x, y)
         case "minimum":
@@ -138,24 +136,11 @@ def test_binary_integer_ops_on_all_pairs(opcode: str, type: str):
 
 EDGES = {
     bits: [
-        0,
-        1,
-        2,
-        3,
-        5,
-        bits - 1,
-        bits,
-        bits + 1,
-        63,
-        64,
-        65,
-        (1 << bits - 1) - 1,
-        1 << bits - 1,
-        (1 << bits) - 1,
+        0, 1, 2, 3, 5, bits - 1, bits, bits + 1, 63, 64, 65, (1 << bits - 1) - 1, 1 << bits - 1, (1 << bits) - 1,
         (1 << bits) - 7,
     ]
     for bits in (16, 32, 64)
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("opcode", BINARY)
@@ -180,12 +165,6 @@ def test_binary_integer_ops_take_arrays_without_dimensions(opcode: str, type: st
     x, y = (np.array(value).astype(dt.numpy) for value in (7, 5))
     got = evaluate(opcode, x, y, types=type)
     assert int(got) == wrapped(reference(opcode, 7, 5, dt.bits, signed), dt.bits, signed)
-
-
-def test_integer_power_uses_all_bits_of_the_exponent():
-    """Six bits, as XLA's emitter takes, would make 3^64 one and 3^65 three."""
-    got = evaluate("power", np.array([3, 3, 2], np.uint32), np.array([64, 65, 64], np.uint32), types="u32")
-    assert got.tolist() == [pow(3, 64, 2**32), pow(3, 65, 2**32), 0]
 
 
 UNARY = {
@@ -602,7 +581,6 @@ def test_the_number_of_operands_is_checked():
 
 
 def test_scalar_operands_of_clamp_get_a_map_without_results():
-    pytest.importorskip("xla_emitters.algebra.shape_maps")
     maps = make("clamp", [("f32", ()), ("f32", (3, 5)), ("f32", ())], ("f32", (3, 5))).output_to_input()
     assert [m.num_results for m in maps] == [0, 2, 0]
     assert [m.num_dims for m in maps] == [2, 2, 2]

@@ -34,18 +34,14 @@ GEMM: dict[str, Any] = {
     "alpha_real": 1,
     "alpha_imag": 0,
     "beta": 0,
-    "dot_dimension_numbers": {
-        "lhs_contracting_dimensions": ["1"],
-        "rhs_contracting_dimensions": ["0"],
-        "lhs_batch_dimensions": [],
-        "rhs_batch_dimensions": [],
-    },
+    "dot_dimension_numbers": {"lhs_contracting_dimensions": ["1"], "rhs_contracting_dimensions": ["0"],
+        "lhs_batch_dimensions": [], "rhs_batch_dimensions": []},
     "precision_config": {"operand_precision": ["DEFAULT", "DEFAULT"], "algorithm": "ALG_UNSET"},
     "epilogue": "DEFAULT",
     "lhs_stride": "32768",
     "damax_output": False,
     "scale_mode": 0,
-}
+}  # fmt: skip
 
 
 def gemm(operands: str, result: str, target: str = "__cublas$lt$matmul", **changes: Any) -> str:
@@ -152,15 +148,10 @@ IMAGE, KERNEL, RESULT = "f32[2,9,9,4]", "f32[6,3,3,4]", "f32[2,4,4,6]"
         (convolved("__cudnn$convForward", f"{IMAGE} {KERNEL}", RESULT), "image kernel", "forward"),
         (convolved("__cudnn$convBackwardInput", f"{RESULT} {KERNEL}", IMAGE), "result kernel", "backward_input"),
         (convolved("__cudnn$convBackwardFilter", f"{IMAGE} {RESULT}", KERNEL), "image result", "backward_filter"),
-        (
-            convolved(
-                "__cudnn$convBiasActivationForward", f"{IMAGE} {KERNEL} f32[6] {RESULT}", RESULT, side_input_scale=1
-            ),
-            "image kernel bias side",
-            "forward",
-        ),
+        (convolved("__cudnn$convBiasActivationForward", f"{IMAGE} {KERNEL} f32[6] {RESULT}", RESULT,
+            side_input_scale=1), "image kernel bias side", "forward"),
     ],
-)
+)  # fmt: skip
 def test_convolutions_of_cudnn(text: str, operands: str, kind: str) -> None:
     name, config = last_call(text)
     assert (name, config["operands"], config["kind"]) == ("convolution", operands.split(), kind)
@@ -209,23 +200,13 @@ EIG = 'custom-call(a), custom_call_target="{}", api_version=API_VERSION_TYPED_FF
 @pytest.mark.parametrize(
     ("target", "config", "element", "values", "outputs"),
     [
-        (
-            "cuhybrid_eig_real",
-            "left = false, right = true",
-            "f32",
-            "f32[3], f32[3]",
-            ["real", "imaginary", "workspace", "vectors"],
-        ),
+        ("cuhybrid_eig_real", "left = false, right = true", "f32", "f32[3], f32[3]",
+            ["real", "imaginary", "workspace", "vectors"]),
         ("cuhybrid_eig_comp", "left = false, right = false", "c64", "c64[3]", ["values", "workspace", "workspace"]),
-        (
-            "lapack_sgeev_ffi",
-            "compute_left = 78 : ui8, compute_right = 86 : ui8",
-            "f32",
-            "f32[3], f32[3]",
-            ["real", "imaginary", "workspace", "vectors"],
-        ),
+        ("lapack_sgeev_ffi", "compute_left = 78 : ui8, compute_right = 86 : ui8", "f32", "f32[3], f32[3]",
+            ["real", "imaginary", "workspace", "vectors"]),
     ],
-)
+)  # fmt: skip
 def test_eigenvalues_of_any_matrix(target: str, config: str, element: str, values: str, outputs: list[str]) -> None:
     call = EIG.format(target, config)
     text = module(f"a = {element}[3,3] parameter(0)", f"ROOT v = ({values}, c64[3,3], c64[3,3], s32[]) {call}")

@@ -68,20 +68,14 @@ def shown(module: ModuleOp, computation: str) -> list[tuple[str, float]]:
     ("stack", "line"),
     [
         (["/venv/lib/python3.12/site-packages/flax/linear.py", "/home/me/train.py"], 1),
-        (
-            [
-                "/usr/lib/python3/dist-packages/jax/_src/x.py",
-                "/usr/lib/python3.11/functools.py",
-                "/tmp/ipykernel_7/9.py",
-            ],
-            2,
-        ),
+        (["/usr/lib/python3/dist-packages/jax/_src/x.py", "/usr/lib/python3.11/functools.py",
+            "/tmp/ipykernel_7/9.py"], 2),
         (["C:\\venv\\Lib\\site-packages\\haiku\\a.py", "C:\\me\\b.py"], 1),
         (["<string>", "<frozen runpy>", "<ipython-input-3>"], 2),
         (["/home/me/a.py", "/home/me/b.py"], 0),
         (["/v/site-packages/only.py", "<string>"], 0),
     ],
-)
+)  # fmt: skip
 def test_the_innermost_frame_of_own_code_is_shown(stack: list[str], line: int) -> None:
     assert own_frame([PythonFrame(file, number) for number, file in enumerate(stack)]) == PythonFrame(stack[line], line)
 

@@ -73,19 +73,12 @@ def test_literals_as_mlir_writes_them(text: str, expected: np.ndarray) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "dense<[1, [2]]> : tensor<2xi32>",
-        "dense<[[1, 2], [3]]> : tensor<2x2xi32>",
-        "dense<[1, 2]> : tensor<3xi32>",
-        "dense<300> : tensor<i8>",
-        "dense<> : tensor<2xi8>",
-        "dense<1.5> : tensor<i8>",
-        'dense<"0x0102"> : tensor<3xi32>',
-        'dense<"0x012"> : tensor<i32>',
-        "dense<true> : tensor<?xi1>",
-        "dense<maybe> : tensor<i1>",
-        "dense<[1, 2> : tensor<2xi32>",
+        "dense<[1, [2]]> : tensor<2xi32>", "dense<[[1, 2], [3]]> : tensor<2x2xi32>", "dense<[1, 2]> : tensor<3xi32>",
+        "dense<300> : tensor<i8>", "dense<> : tensor<2xi8>", "dense<1.5> : tensor<i8>",
+        'dense<"0x0102"> : tensor<3xi32>', 'dense<"0x012"> : tensor<i32>', "dense<true> : tensor<?xi1>",
+        "dense<maybe> : tensor<i1>", "dense<[1, 2> : tensor<2xi32>",
     ],
-)
+)  # fmt: skip
 def test_a_literal_that_is_not_of_its_type_is_an_error(text: str) -> None:
     with pytest.raises(ParseError) as found:
         read(text)
