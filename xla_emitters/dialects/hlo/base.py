@@ -207,14 +207,11 @@ class HloOp(QuickOp):
                 f"'{self.opcode}' cannot have this result shape", f"it is {type_text(self.result.type)}; {why} [{dims}]"
             )
 
-    def arrays_differ(self, operand: int) -> RuleBroken:
+    def arrays_differ(self, operand: int, how: str = "differ in shape") -> RuleBroken:
         """The message for an operand that must have the shape of operand 0."""
         first, other = (type_text(self.operands[i].type) for i in (0, operand))
-        return RuleBroken(
-            f"the arrays of '{self.opcode}' differ in shape",
-            f"operand {operand} is {other}; operand 0 is {first}",
-            operand=operand,
-        )
+        details = f"operand {operand} is {other}; operand 0 is {first}"
+        return RuleBroken(f"the arrays of '{self.opcode}' {how}", details, operand=operand)
 
     def expect_element(self) -> None:
         """The result's elements are of the type of operand 0."""

@@ -35,7 +35,7 @@ from xla_emitters.dialects.hlo.base import (
     only_dimension,
 )
 from xla_emitters.dialects.hlo.convert import convert_array
-from xla_emitters.dialects.hlo.shape_ops import PadOp, broadcast_array, expect_one_per_dimension
+from xla_emitters.dialects.hlo.shape_ops import PadOp, broadcast_array, expect_filler, expect_one_per_dimension
 from xla_emitters.dialects.hlo.shape_rule import MOST, UNKNOWN, Number, Shape, Sizing, as_int, padded
 from xla_emitters.dialects.hlo.sized import ValueSizing
 from xla_emitters.dialects.hlo.types import (
@@ -317,14 +317,8 @@ class DynamicPadOp(SizeOp):
     def verify_(self) -> None:
         self.verify_operand_count()
         self.expect_element()
-        operand, filler = (as_array(value.type) for value in self.operands[:2])
-        if filler != array_type(operand.element_type, ()):
-            raise RuleBroken(
-                "the padding value is not a scalar of the operand's type",
-                f"it is {type_text(filler)}; the operand is {type_text(operand)}",
-                operand=1,
-            )
-        rank = operand.get_num_dims()
+        expect_filler(self)
+        rank = len(dims_of(self.operands[0]))
         for i in range(2, 5):
             self.expect_numbers(i, rank, "the paddings")
         if len(dims_of(self.result)) != rank:

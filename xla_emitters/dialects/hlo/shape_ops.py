@@ -33,6 +33,7 @@ from xla_emitters.dialects.hlo.base import (
     at_least,
     expect_dimensions,
     integers,
+    only_dimension,
 )
 from xla_emitters.dialects.hlo.shape_rule import UNKNOWN, Number, Shape, Sizing, padded, said
 from xla_emitters.dialects.hlo.types import (
@@ -362,26 +363,16 @@ class ConcatenateOp(HloOp):
     def verify_(self) -> None:
         self.verify_operand_count()
         first = as_array(self.operands[0].type)
-        sizes = first.get_shape()
-        dimensions = integers(self.dimensions)
-        if len(dimensions) != 1 or not 0 <= dimensions[0] < len(sizes):
-            raise RuleBroken(
-                f"'concatenate' is along one dimension of an array of rank {len(sizes)}",
-                f"it has dimensions={{{','.join(map(str, dimensions))}}}",
-            )
+        rank = first.get_num_dims()
+        only_dimension(self, integers(self.dimensions), rank)
         for i, operand in enumerate(self.operands[1:], 1):
             other = as_array(operand.type)
-            if other.get_num_dims() != len(sizes) or other.element_type != first.element_type:
+            if other.get_num_dims() != rank or other.element_type != first.element_type:
                 raise self._differs(i)
         self.expect_type(array_type(first.element_type, self.inferred_dims()), "its operands give")
 
     def _differs(self, operand: int) -> RuleBroken:
-        first, other = (type_text(self.operands[i].type) for i in (0, operand))
-        return RuleBroken(
-            "concatenated operands differ in more than the size along one dimension",
-            f"operand {operand} is {other}; operand 0 is {first}",
-            operand=operand,
-        )
+        return self.arrays_differ(operand, "differ in more than the size along one dimension")
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
         found = s.axes(0)
@@ -441,6 +432,17 @@ class ConcatenateOp(HloOp):
         return (*e.indices[: self.dimension], index, *e.indices[self.dimension + 1 :])
 
 
+def expect_filler(op: HloOp) -> None:
+    """raises RuleBroken unless operand 1 of a pad is a scalar of the type of operand 0."""
+    operand, filler = (as_array(value.type) for value in op.operands[:2])
+    if filler != array_type(operand.element_type, ()):
+        raise RuleBroken(
+            "the padding value is not a scalar of the operand's type",
+            f"it is {type_text(filler)}; the operand is {type_text(operand)}",
+            operand=1,
+        )
+
+
 @op_definition
 class PadOp(HloOp):
     """The operand with copies of a scalar before, after and between its elements; a negative number removes elements."""
@@ -454,14 +456,8 @@ class PadOp(HloOp):
 
     def verify_(self) -> None:
         self.verify_operand_count()
-        operand, filler = (as_array(value.type) for value in self.operands)
-        edges = rows(self.edges)
-        if filler != array_type(operand.element_type, ()):
-            raise RuleBroken(
-                "the padding value is not a scalar of the operand's type",
-                f"it is {type_text(filler)}; the operand is {type_text(operand)}",
-                operand=1,
-            )
+        expect_filler(self)
+        operand, edges = as_array(self.operands[0].type), rows(self.edges)
         if len(edges) != operand.get_num_dims() or any(interior < 0 for _, _, interior in edges):
             raise RuleBroken(
                 f"padding of {len(edges)} dimensions does not fit {type_text(operand)}",

@@ -9,7 +9,7 @@ import numpy as np
 
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.text.hlo import parse_hlo
 
@@ -58,7 +58,7 @@ def run(instruction: str, *arrays: Any, computations: str = "") -> tuple[HloOp, 
     ]
     module = parse_hlo("\n".join([BODIES, computations, "ENTRY e {", *lines, f"ROOT r = {instruction}", "}"]))
     module.verify()
-    entry = next(op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
+    entry = entry_of(module)
     root = entry.root.owner
     assert isinstance(root, HloOp)
     return root, evaluate(entry, given)
