@@ -15,7 +15,6 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
     IntegerAttr,
-    IntegerType,
     StringAttr,
     SymbolRefAttr,
     i1,
@@ -25,7 +24,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import OptPropertyDef
 
 from xla_emitters.dialects.attributes import integer_array
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.shape_ops import rows
 from xla_emitters.dialects.hlo.types import type_text
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
@@ -48,6 +47,20 @@ class Syntax:
     text: Callable[[Attribute], str]
 
 
+def _listed(what: str, one: Syntax, comma: str = ", ") -> Syntax:
+    """`{item, item}`; `what` is the noun of an item, with its article."""
+
+    def parse(cursor: HloCursor) -> Attribute:
+        cursor.expect("{", f"before a list: {{{what}, ...}}")
+        return ArrayAttr(cursor.items("}", lambda: one.parse(cursor), what))
+
+    def text(attribute: Attribute) -> str:
+        assert isa(attribute, ArrayAttr[Attribute])
+        return f"{{{comma.join(map(one.text, attribute))}}}"
+
+    return Syntax(parse, text)
+
+
 # ------------------------------------------------------------------------------------------------------------- lists of numbers
 
 
@@ -61,26 +74,20 @@ def _integers_text(attribute: Attribute) -> str:
     return f"{{{','.join(map(str, attribute.get_values()))}}}"
 
 
-def _parse_ranges(cursor: HloCursor) -> Attribute:
-    """`{[start:limit], [start:limit:stride]}`"""
-
-    def parse_range() -> DenseArrayBase[IntegerType]:
-        cursor.expect("[", "before the start of a range")
-        numbers = [cursor.integer("the start of a range")]
-        cursor.expect(":", "after the start of a range")
-        numbers.append(cursor.integer("the limit of a range"))
-        numbers.append(cursor.integer("the stride of a range") if cursor.accept(":") else 1)
-        cursor.expect("]", "after a range")
-        return integer_array(numbers)
-
-    cursor.expect("{", "before the ranges of a slice")
-    return ArrayAttr(cursor.items("}", parse_range, "a range"))
+def _parse_range(cursor: HloCursor) -> Attribute:
+    """`[start:limit]`, `[start:limit:stride]`"""
+    cursor.expect("[", "before the start of a range")
+    numbers = [cursor.integer("the start of a range")]
+    cursor.expect(":", "after the start of a range")
+    numbers.append(cursor.integer("the limit of a range"))
+    numbers.append(cursor.integer("the stride of a range") if cursor.accept(":") else 1)
+    cursor.expect("]", "after a range")
+    return integer_array(numbers)
 
 
-def _ranges_text(attribute: Attribute) -> str:
-    assert isa(attribute, ArrayAttr[Attribute])
-    shown = (f"[{start}:{limit}{f':{stride}' if stride != 1 else ''}]" for start, limit, stride in rows(attribute))
-    return f"{{{', '.join(shown)}}}"
+def _range_text(attribute: Attribute) -> str:
+    start, limit, stride = integers(attribute)
+    return f"[{start}:{limit}{f':{stride}' if stride != 1 else ''}]"
 
 
 # --------------------------------------------------------------------------------------------------------- padding and windows
@@ -190,16 +197,6 @@ def _computation_text(attribute: Attribute) -> str:
     return f"%{attribute.root_reference.data}"
 
 
-def _parse_computations(cursor: HloCursor) -> Attribute:
-    cursor.expect("{", "before a list of computations")
-    return ArrayAttr(cursor.items("}", lambda: _parse_computation(cursor), "a computation"))
-
-
-def _computations_text(attribute: Attribute) -> str:
-    assert isa(attribute, ArrayAttr[SymbolRefAttr])
-    return f"{{{', '.join(map(_computation_text, attribute))}}}"
-
-
 def _parse_number(cursor: HloCursor) -> Attribute:
     """A real number; stored as written."""
     if cursor.token.kind not in (HloTokenKind.FLOAT, HloTokenKind.INT):
@@ -209,18 +206,7 @@ def _parse_number(cursor: HloCursor) -> Attribute:
 
 def _parse_size_lists(cursor: HloCursor) -> Attribute:
     """`{1,2}`, or `{{1,2},{3,4}}` for a collective-permute of several slices."""
-    return _parse_lists(cursor) if cursor.peek().text == "{" else _parse_integers(cursor)
-
-
-def _parse_lists(cursor: HloCursor) -> Attribute:
-    """`{{0,1},{2,3}}`"""
-    cursor.expect("{", "before a list of lists of numbers")
-    return ArrayAttr(cursor.items("}", lambda: _parse_integers(cursor), "a list of numbers"))
-
-
-def _lists_text(attribute: Attribute) -> str:
-    assert isa(attribute, ArrayAttr[Attribute])
-    return f"{{{','.join(map(_integers_text, attribute))}}}"
+    return (LISTS if cursor.peek().text == "{" else INTEGERS).parse(cursor)
 
 
 def _parse_groups(cursor: HloCursor) -> Attribute:
@@ -228,7 +214,7 @@ def _parse_groups(cursor: HloCursor) -> Attribute:
     of an axis: `mesh['x'=2,'y'=4], device_ids=([4,2]T(1,0)) {'x','y':(1)2}`; the latter two are stored as written.
     """
     if cursor.at("{"):
-        return _parse_lists(cursor)
+        return LISTS.parse(cursor)
     start = cursor.token.start
     if cursor.accept("mesh"):
         cursor.opaque("the axes of the mesh and their sizes")
@@ -252,17 +238,6 @@ def _shape_text(attribute: Attribute) -> str:
     return type_text(attribute, True)
 
 
-def _parse_shapes(cursor: HloCursor) -> Attribute:
-    """`{f32[8]{0}, (s32[], f32[2]{0})}`"""
-    cursor.expect("{", "before a list of shapes")
-    return ArrayAttr(cursor.items("}", ShapeReader(cursor).shape, "a shape"))
-
-
-def _shapes_text(attribute: Attribute) -> str:
-    assert isa(attribute, ArrayAttr[Attribute])
-    return f"{{{', '.join(map(_shape_text, attribute))}}}"
-
-
 def _parse_typed_literal(cursor: HloCursor) -> Attribute:
     """A shape and a literal of that shape: a list of the type and the value, as in an `hlo.constant`."""
     literal_type = ShapeReader(cursor).shape()
@@ -280,7 +255,7 @@ def _typed_literal_text(attribute: Attribute) -> str:
 
 
 INTEGERS = Syntax(_parse_integers, _integers_text)
-RANGES = Syntax(_parse_ranges, _ranges_text)
+RANGES = _listed("a range", Syntax(_parse_range, _range_text))
 PADDING = Syntax(_parse_padding, _padding_text)
 WINDOW = Syntax(_parse_window, _window_text)
 INTEGER = Syntax(lambda cursor: IntegerAttr(cursor.integer("a number"), i64), _integer_text)
@@ -291,19 +266,19 @@ LABELS = Syntax(
     lambda cursor: StringAttr(cursor.expect_kind(HloTokenKind.LABELS, "the value of dim_labels").text), _text_of_string
 )
 COMPUTATION = Syntax(_parse_computation, _computation_text)
-COMPUTATIONS = Syntax(_parse_computations, _computations_text)
+COMPUTATIONS = _listed("a computation", COMPUTATION)
 OPAQUE = Syntax(lambda cursor: StringAttr(cursor.opaque("a value")), _text_of_string)
 NUMBER = Syntax(_parse_number, _text_of_string)
-LISTS = Syntax(_parse_lists, _lists_text)
+LISTS = _listed("a list of numbers", INTEGERS, ",")
 SIZE_LISTS = Syntax(
     _parse_size_lists,
-    lambda attribute: _lists_text(attribute) if isa(attribute, ArrayAttr[Attribute]) else _integers_text(attribute),
+    lambda attribute: LISTS.text(attribute) if isa(attribute, ArrayAttr[Attribute]) else _integers_text(attribute),
 )
 GROUPS = Syntax(
-    _parse_groups, lambda attribute: attribute.data if isinstance(attribute, StringAttr) else _lists_text(attribute)
+    _parse_groups, lambda attribute: attribute.data if isinstance(attribute, StringAttr) else LISTS.text(attribute)
 )
 SHAPE = Syntax(lambda cursor: ShapeReader(cursor).shape(), _shape_text)
-SHAPES = Syntax(_parse_shapes, _shapes_text)
+SHAPES = _listed("a shape", SHAPE)
 TYPED_LITERAL = Syntax(_parse_typed_literal, _typed_literal_text)
 
 
