@@ -4,8 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
+from unit.algebra.enumeration import combined
 
-from xla_emitters.algebra.expression import ADD, CEILDIV, FLOORDIV, MAX, MIN, MOD, MUL, Expr, make
+from xla_emitters.algebra.expression import Expr
 from xla_emitters.algebra.interval import MAX as LARGEST
 from xla_emitters.algebra.interval import Interval
 from xla_emitters.algebra.map import IndexingMap
@@ -151,16 +152,9 @@ def small_expressions():
     """Two operators over two variables, divisors constants, some with one more operator outside."""
     atoms = [X, Y, *(Expr.constant(value) for value in (-3, -1, 2, 4))]
     divisors = [Expr.constant(value) for value in (-3, 2, 4)]
-
-    def combine(lefts, rights):
-        for kind in (ADD, MUL, MAX, MIN):
-            yield from (make(kind, a, b) for a in lefts for b in rights)
-        for kind in (MOD, FLOORDIV, CEILDIV):
-            yield from (make(kind, a, b) for a in lefts for b in divisors)
-
-    ones = list(dict.fromkeys(combine(atoms, atoms)))
-    twos = list(dict.fromkeys([*combine(ones, atoms), *combine(atoms, ones)]))
-    threes = list(dict.fromkeys(combine(twos[::40], ones[::5])))
+    ones = combined(atoms, atoms, divisors)
+    twos = list(dict.fromkeys([*combined(ones, atoms, divisors), *combined(atoms, ones, divisors)]))
+    threes = combined(twos[::40], ones[::5], divisors)
     return [*ones, *twos[::4], *threes[::6]]
 
 

@@ -72,6 +72,14 @@ class SizeOp(HloOp):
                 operand=operand,
             )
 
+    def expect_number_lists(self, what: str) -> None:
+        """Each operand of numbers is a list of integers, one per dimension of operand 0, whose rank the result has."""
+        rank = len(dims_of(self.operands[0]))
+        for operand in self.number_operands:
+            self.expect_numbers(operand, rank, what)
+        if len(dims_of(self.result)) != rank:
+            raise RuleBroken(f"'{self.opcode}' keeps the rank", operand=0)
+
     def expect_s32(self, operand: int) -> None:
         """An operand is one integer."""
         ir_type = as_array(self.operands[operand].type)
@@ -318,11 +326,7 @@ class DynamicPadOp(SizeOp):
         self.verify_operand_count()
         self.expect_element()
         expect_filler(self)
-        rank = len(dims_of(self.operands[0]))
-        for i in range(2, 5):
-            self.expect_numbers(i, rank, "the paddings")
-        if len(dims_of(self.result)) != rank:
-            raise RuleBroken("'dynamic-pad' keeps the rank", operand=0)
+        self.expect_number_lists("the paddings")
 
     def drawn_numbers(self, operand: int) -> tuple[int, int] | None:
         return (0, 8) if operand in self.number_operands else None
@@ -355,11 +359,7 @@ class RealDynamicSliceOp(SizeOp):
     def verify_(self) -> None:
         self.verify_operand_count()
         self.expect_element()
-        rank = len(dims_of(self.operands[0]))
-        for i in range(1, 4):
-            self.expect_numbers(i, rank, "the ranges")
-        if len(dims_of(self.result)) != rank:
-            raise RuleBroken("'real-dynamic-slice' keeps the rank", operand=0)
+        self.expect_number_lists("the ranges")
 
     def drawn_numbers(self, operand: int) -> tuple[int, int] | None:
         smallest = self.smallest_drawn

@@ -12,6 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from unit.dialects.hlo.one_instruction import all_of, integers, wrapped
 from xdsl.dialects import test as xdsl_test
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 
@@ -66,16 +67,6 @@ def test_every_elementwise_opcode_has_one_op():
 
 
 # ------------------------------------------------------------------------------------------- integers
-
-
-def wrapped(value: int, bits: int, signed: bool) -> int:
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if signed and value >> bits - 1 else value
-
-
-def integers(values: list[int], type: str) -> np.ndarray:
-    wide = np.int64 if dtype(type).kind is Kind.SIGNED else np.uint64
-    return np.array(values, object).astype(wide).astype(dtype(type).numpy)
 
 
 def truncating_divide(x: int, y: int) -> int:
@@ -209,11 +200,6 @@ def test_pred_is_a_truth_value():
 
 
 # ------------------------------------------------------------------------------------------- floats
-
-
-def all_of(type: str) -> np.ndarray:
-    dt = dtype(type)
-    return np.arange(1 << dt.bits, dtype=np.dtype(f"u{dt.bits // 8}")).view(dt.numpy)
 
 
 def rounded(exact: np.ndarray, type: str) -> np.ndarray:
