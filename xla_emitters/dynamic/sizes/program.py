@@ -365,9 +365,6 @@ def _sizes_at_least_zero(axes: Sequence[Size]) -> Facts:
     return facts
 
 
-_RELATIONS = {"EQ": EQUAL, "GE": AT_LEAST, "LE": AT_MOST}
-
-
 def _asserted(assertions: Sequence[Assertion]) -> Iterator[Guard]:
     """The assertions that compare sizes, each with its message. An assertion that cannot hold fails every run."""
     for assertion in assertions:
@@ -377,11 +374,9 @@ def _asserted(assertions: Sequence[Assertion]) -> Iterator[Guard]:
         if assertion.condition is False:
             yield Guard(EQUAL, Size.constant(0), Size.constant(1), message, shown, source)
         if isinstance(assertion.condition, frozenset) and None not in assertion.shown:
-            for direction, a, b in sorted(assertion.condition, key=str):
-                if direction in ("GT", "LT"):
-                    direction, a, b = ("GE", a, b + 1) if direction == "GT" else ("LE", a + 1, b)
-                if direction in _RELATIONS:
-                    yield Guard(_RELATIONS[direction], a, b, message, shown, source)
+            for comparison in sorted(assertion.condition, key=str):
+                if (statement := comparison.statement) is not None:
+                    yield Guard(*statement, message, shown, source)
 
 
 def _bounds(
@@ -409,7 +404,8 @@ def _computed(walk: Walk, axes: Sequence[Size]) -> tuple[Guard, ...]:
         _at_least(size, zero, op, f"the size {size} is {{0}}, which is negative") for size, op in walk.computed.items()
     ]
     for start, limit, size, op in walk.ranges:
-        said = f"the range from {start} to {limit} is {{0}} to {{1}}, not inside an axis of size {{2}}"
+        numbers = " is {0} to {1}," if start.value is None or limit.value is None else " is"
+        said = f"the range from {start} to {limit}{numbers} not inside an axis of size {{2}}"
         ordered = ((start, zero), (limit, start), (size, limit))
         guards += [_at_least(*pair, op, said, (start, limit, size)) for pair in ordered]
     for (own, wanted), op in walk.repeated.items():
