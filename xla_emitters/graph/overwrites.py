@@ -86,7 +86,7 @@ def is_donated(parameter: ParameterOp) -> bool:
     if not (isinstance(entry, ComputationOp) and entry.is_entry) or not isa(aliases, ArrayAttr[AliasAttr]):
         return False
     return any(
-        alias.parameter == parameter.number.value.data and not alias.index for alias in (each.data for each in aliases)
+        alias.parameter == parameter.number.value.data and not alias.inside for alias in (each.data for each in aliases)
     )
 
 

@@ -238,7 +238,7 @@ def _declared_by_module(call: FusionOp, parameters: Sequence[ParameterOp]) -> di
         return {}
     wanted = dict[int, SSAValue]()
     for alias in (each.data for each in aliases):
-        if alias.index:
+        if alias.inside:
             continue
         result = _leaf_at(entry.root, alias.output, call)
         operand = entry.parameters[alias.parameter].result

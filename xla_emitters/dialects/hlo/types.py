@@ -115,14 +115,15 @@ class LayoutAttr(Data[Layout]):
 class Alias(NamedTuple):
     """An output of the module that may, or must, take the memory of a parameter.
 
-    output, index  the indices of the array in the (possibly nested) tuple of the output and of the parameter
-    parameter      its number
-    kind           "may-alias" or "must-alias"
+    output     the index of the array in the (possibly nested) tuple of the output
+    parameter  its number
+    inside     the index of the array in the parameter
+    kind       "may-alias" or "must-alias"
     """
 
     output: tuple[int, ...]
     parameter: int
-    index: tuple[int, ...]
+    inside: tuple[int, ...]
     kind: str
 
 
@@ -139,14 +140,14 @@ class AliasAttr(Data[Alias]):
             parser.parse_punctuation(",")
             parameter = parser.parse_integer()
             parser.parse_punctuation(",")
-            index = _parse_numbers(parser)
+            inside = _parse_numbers(parser)
             parser.parse_punctuation(",")
-            return Alias(output, parameter, index, parser.parse_str_literal())
+            return Alias(output, parameter, inside, parser.parse_str_literal())
 
     def print_parameter(self, printer: Printer) -> None:
-        output, parameter, index, kind = self.data
+        output, parameter, inside, kind = self.data
         with printer.in_angle_brackets():
-            printer.print_string(f"{list(output)}, {parameter}, {list(index)}, ")
+            printer.print_string(f"{list(output)}, {parameter}, {list(inside)}, ")
             printer.print_string_literal(kind)
 
 

@@ -135,10 +135,10 @@ def _verify_aliases(aliases: Sequence[Alias], parameters: Sequence[Attribute], r
                 f"number of the entry's parameters: {len(parameters)}",
             )
         parameter = parameters[alias.parameter]
-        output, source = type_at(root, alias.output), type_at(parameter, alias.index)
+        output, source = type_at(root, alias.output), type_at(parameter, alias.inside)
         if output is None or source is None:
             what = "the result" if output is None else f"parameter {alias.parameter}"
-            index = alias.output if output is None else alias.index
+            index = alias.output if output is None else alias.inside
             raise RuleBroken(
                 f"input_output_alias names element {{{','.join(map(str, index))}}} of {what}, which does not exist",
                 f"{what} is {type_text(root if output is None else parameter)}",

@@ -65,7 +65,7 @@ def _module_attributes(module: ModuleOp) -> list[str]:
 def _aliases(value: Attribute) -> str:
     assert isa(value, ArrayAttr[AliasAttr])
     shown = (
-        f"{_index(alias.output)}: ({alias.parameter}, {_index(alias.index)}, {alias.kind})"
+        f"{_index(alias.output)}: ({alias.parameter}, {_index(alias.inside)}, {alias.kind})"
         for alias in (each.data for each in value)
     )
     return f"{{ {', '.join(shown)} }}"
