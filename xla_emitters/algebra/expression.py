@@ -14,7 +14,7 @@ There are three levels of rewriting. Each keeps the value for every assignment o
 
 Division rounds toward minus infinity and the remainder has the divisor's sign, as in Python, so that
 x == (x // d) * d + x % d always.
-Source: docs/reference/1 2.1, 2.2, 2.5; XLA hlo/analysis/symbolic_expr.h.
+Source: docs/reference/1 1.8, 2.1, 2.2, 2.5; XLA hlo/analysis/symbolic_expr.h.
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ class Expr:
     ('v0 * 4 + v1 floordiv 2', True)
 
     Source: docs/reference/1 2.1 "Data model".
+
     """
 
     __slots__ = (
@@ -221,6 +222,7 @@ class Expr:
         4
 
         Source: docs/reference/1 2.5 "Known divisor".
+
         """
         return _known_divisor(self)
 
@@ -232,6 +234,7 @@ class Expr:
         ('v0 + v1 + 5', '(v0 mod 3) * 12')
 
         Source: docs/reference/1 2.5 "Algebra applied at creation and by Canonicalize".
+
         """
         return _canonicalize(self)
 
@@ -251,6 +254,7 @@ class Expr:
         '(v0 / 8) * -2'
 
         Source: docs/reference/1 1.8 "Expression printing".
+
         """
         pieces: list[str] = []
         pending: list[Expr | str] = [self]
@@ -341,6 +345,7 @@ def make(kind: ExprKind, lhs: Expr, rhs: Expr) -> Expr:
     A division by the constant 0 is not folded: it has no value, and evaluating it raises ZeroDivisionError.
 
     Source: docs/reference/1 2.5 "Creation-time".
+
     """
     if rhs.kind is CONSTANT:
         if lhs.kind is CONSTANT and (rhs.value or kind not in _DIVISIONS):
@@ -448,6 +453,7 @@ def compare(a: Expr, b: Expr) -> int:
     """The order of summands in a canonical sum: negative if a comes first, 0 if they are the same.
 
     Source: docs/reference/1 2.2 "Ordering used for canonical sums".
+
     """
     while a is not b:
         if a.kind is not b.kind:

@@ -129,8 +129,10 @@ class Facts:
 
     def with_fact(self, fact: Fact) -> Facts:
         """These facts and `fact`; unchanged if it follows from them, or is too large to compute with."""
-        if self.holds(fact.relation, fact.left, fact.right):
-            return self
+        return self if self.holds(fact.relation, fact.left, fact.right) else self.with_new(fact)
+
+    def with_new(self, fact: Fact) -> Facts:
+        """`with_fact` for a fact that does not follow from these."""
         known = self._known.copy()
         try:
             fact.add_to(known)

@@ -104,5 +104,5 @@ def needed(guards: Iterable[Guard], facts: Facts) -> tuple[tuple[Guard, ...], Fa
         kept.append(guard)
         conditions.add(condition)
         with suppress(VerifyError):  # the guard contradicts the facts
-            facts = facts.with_fact(guard.fact)
+            facts = facts.with_new(guard.fact)
     return tuple(kept), facts

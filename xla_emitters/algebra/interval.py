@@ -34,6 +34,7 @@ class Interval:
     Interval(lower=0, upper=511)
 
     Source: docs/reference/1 2.3 "Interval arithmetic".
+
     """
 
     lower: int = MIN

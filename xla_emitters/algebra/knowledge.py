@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from xla_emitters.algebra.expression import FLOORDIV, MAX, MIN, MOD, VARIABLE, ExprKind, apply, postorder
+from xla_emitters.algebra.expression import FLOORDIV, MAX, MIN, MOD, VARIABLE, ExprKind
 from xla_emitters.algebra.interval import MAX as MOST
 from xla_emitters.algebra.interval import MIN as LEAST
 from xla_emitters.algebra.interval import Interval
@@ -26,6 +26,7 @@ from xla_emitters.algebra.residue import Residue
 from xla_emitters.algebra.size import (
     Factors,
     Size,
+    all_atoms,
     content,
     divide,
     divide_exactly,
@@ -35,6 +36,7 @@ from xla_emitters.algebra.size import (
     maximum,
     minimum,
     mod,
+    of_operands,
     operation,
     split_constant,
     sum_of_terms,
@@ -331,7 +333,7 @@ class Knowledge:
         known = self.residues.get(atom, Residue())
         if atom.kind is VARIABLE:
             return known
-        return apply(atom.kind, self.residue(atom.lhs), self.residue(atom.rhs)).intersect(known) or known
+        return of_operands(atom, self.residue).intersect(known) or known
 
     def bounds(self, size: Size) -> Interval:
         """The bounds of a simplified size: the intersection over all of its forms."""
@@ -402,7 +404,7 @@ class Knowledge:
         known = self.limits.get(atom, Interval())
         if atom.kind is VARIABLE:
             return known
-        return known.intersect(apply(atom.kind, self.bounds_of_terms(atom.lhs), self.bounds_of_terms(atom.rhs)))
+        return known.intersect(of_operands(atom, self.bounds_of_terms))
 
     def without_quotients(self, size: Size) -> tuple[Size, int]:
         """(other, scale): scale * size equals `other`, in which x - mod(x, d) replaces d*floordiv(x, d)."""
@@ -490,7 +492,7 @@ def _rewrite_of(equation: Size) -> _Rewrite | None:
         rest = equation - sum_of_terms({factors: coefficient})
         symbols = frozenset(atom.name for atom, _ in factors if atom.kind is VARIABLE)
         operations = {atom for atom, _ in factors if atom.kind is not VARIABLE}
-        if symbols.isdisjoint(_nested(equation)) and operations.isdisjoint(postorder((rest,))):
+        if symbols.isdisjoint(_nested(equation)) and operations.isdisjoint(all_atoms(rest)):
             sign = 1 if coefficient > 0 else -1
             return _Rewrite(factors, coefficient * sign, -rest * sign)
     return None

@@ -12,7 +12,7 @@ A map is a value: frozen, hashable, compared by results, bounds and the set of c
 whose domain contains no point is *known empty* and has one form: results 0, the bounds of dims and range variables
 [0, -1], no constraints. Building a map normalises its domain: a constraint on a single variable becomes the variable's
 bounds, two constraints on the same expression become one.
-Source: docs/reference/1 2.1, 2.7-2.9; seed document, "Indexing transformations"; XLA hlo/analysis/indexing_map.h.
+Source: docs/reference/1 1.8, 2.1, 2.4, 2.6-2.9; seed document, "Indexing transformations"; XLA hlo/analysis/indexing_map.h.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ class IndexingMap:
     (d0, d1) -> (d1, d0), domain: d0 in [0, 19], d1 in [0, 39]
 
     Source: docs/reference/1 2.1 "Data model".
+
     """
 
     results: tuple[Expr, ...]
@@ -183,6 +184,7 @@ class IndexingMap:
         1
 
         Source: docs/reference/1 1.8 "indexing_map attribute text".
+
         """
         return IndexingMap(*parse_map(text, file))
 
@@ -264,6 +266,7 @@ class IndexingMap:
         Interval(lower=0, upper=255)
 
         Source: docs/reference/1 2.4 "Range evaluation of an expression over a map's domain".
+
         """
         return self._ranges.of(e)
 
@@ -301,6 +304,7 @@ class IndexingMap:
         (d0, d1) -> (d0, d1), domain: d0 in [0, 9], d1 in [0, 11]
 
         Source: docs/reference/1 2.6 "Simplify (domain-aware)".
+
         """
         return self._simplified if replace_points else self._simplified_keeping_points
 
@@ -391,6 +395,7 @@ class IndexingMap:
         (d0)[s0] -> (d0 * 4 + s0 + 8), domain: d0 in [0, 5], s0 in [0, 3]
 
         Source: docs/reference/1 2.8 "Compose(first, second) = second o first".
+
         """
         if self.num_results != second.num_dims:
             raise ValueError(
@@ -441,6 +446,7 @@ class IndexingMap:
         (th_x, v) -> (th_x * 4 + v), domain: th_x in [0, 127], v in [0, 3]
 
         Source: docs/reference/1 2.9 "ConvertSymbolsToDimensions".
+
         """
         return IndexingMap(self.results, self.variables, constraints=self.parts.constraints)
 
@@ -459,6 +465,7 @@ class IndexingMap:
         (d0)[s0] -> (d0 + s0), domain: d0 in [0, 3], s0 in [0, 7] (True, False)
 
         Source: docs/reference/1 2.7 "Variable removal".
+
         """
         smaller, removed = self._without_unused(first=self.num_dims)
         return smaller, removed[self.num_dims :]
@@ -519,6 +526,7 @@ class IndexingMap:
         (d0) -> (d0 + 12), domain: d0 in [0, 7]
 
         Source: docs/reference/1 2.9 "AssignValuesToRTVars".
+
         """
         if not self.runtime_vars:
             return self
@@ -540,6 +548,7 @@ class IndexingMap:
         ()[s0] -> (s0 * 6 + 3), domain: s0 in [0, 3]
 
         Source: docs/reference/1 2.9 "RescaleSymbols".
+
         """
         if self.is_known_empty:
             return self

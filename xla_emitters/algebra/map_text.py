@@ -20,8 +20,8 @@ Source: docs/reference/1 1.8 "indexing_map attribute text"; seed document, "Loop
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from xla_emitters.algebra.expression import ADD, CEILDIV, FLOORDIV, MAX, MIN, MOD, MUL, Expr, make
 from xla_emitters.algebra.interval import Interval, Variable
@@ -31,7 +31,6 @@ Spelling = Literal["seed", "upstream"]
 DIVISION: dict[Spelling, str] = {"seed": "floordiv", "upstream": "/"}
 
 Constraint = tuple[Expr, Interval]
-T = TypeVar("T")
 
 
 class MapParts(NamedTuple):
@@ -151,27 +150,23 @@ class _Parser(ExpressionCursor):
         super().__init__(text, file)
         self.numbers: dict[str, int] = {}  # variable numbers by name
 
-    def list_until(self, closing: str, item: Callable[[], T]) -> list[T]:
-        items: list[T] = []
-        if self.accept(closing):
-            return items
-        while True:
-            items.append(item())
-            if self.accept(closing):
-                return items
-            if not self.accept(","):
-                raise self.unexpected(f"',' or '{closing}'")
-
     # -- grammar
 
-    def map(self) -> MapParts:
+    def dims(self) -> list[str]:
         self.expect("(", "before the dims")
-        dims = self.list_until(")", self.declaration)
-        range_vars = self.list_until("]", self.declaration) if self.accept("[") else []
-        runtime_vars = self.list_until("}", self.declaration) if self.accept("{") else []
+        return self.items(")", self.declaration, "a variable")
+
+    def symbols(self, opening: str, closing: str) -> list[str]:
+        return self.items(closing, self.declaration, "a variable") if self.accept(opening) else []
+
+    def results(self) -> list[Expr]:
         self.expect("->", "before the results")
         self.expect("(", "before the results")
-        results = self.list_until(")", self.expression)
+        return self.items(")", self.expression, "a result")
+
+    def map(self) -> MapParts:
+        dims, range_vars, runtime_vars = self.dims(), self.symbols("[", "]"), self.symbols("{", "}")
+        results = self.results()
         bounds, constraints = self.tail([*dims, *range_vars, *runtime_vars])
         self.end()
         ranges = iter(bounds)
@@ -189,12 +184,7 @@ class _Parser(ExpressionCursor):
         )
 
     def symbolic_map(self) -> SymbolicMap:
-        self.expect("(", "before the dims")
-        dims = self.list_until(")", self.declaration)
-        symbols = self.list_until("]", self.declaration) if self.accept("[") else []
-        self.expect("->", "before the results")
-        self.expect("(", "before the results")
-        results = self.list_until(")", self.expression)
+        dims, symbols, results = self.dims(), self.symbols("[", "]"), self.results()
         self.end()
         return SymbolicMap(tuple(results), tuple(dims), tuple(symbols))
 

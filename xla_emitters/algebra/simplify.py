@@ -24,7 +24,7 @@ which gives that variable's bounds (d0 * 7 + 3 in [10, 52] is d0 in [1, 7]), by 
 imply, and by merging congruences. Constraints are simplified with the bounds only, not with other constraints: of two
 that imply each other, both would be dropped. Results are simplified with both. The value of a result at a point of the
 domain and the set of points never change; outside the domain the value may change.
-Source: docs/reference/1 2.4, 2.6; XLA hlo/analysis/indexing_map.cc.
+Source: docs/reference/1 2.1, 2.4, 2.6; XLA hlo/analysis/indexing_map.cc.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ class Ranges:
     Interval(lower=1, upper=25)
 
     Source: docs/reference/1 2.4 "Range evaluation of an expression over a map's domain".
+
     """
 
     def __init__(self, bounds: Sequence[Interval], constraints: Mapping[Expr, Interval]) -> None:
@@ -122,6 +123,7 @@ class Simplifier:
     ('(v0 mod 3) * 12 + v1', 'v0')
 
     Source: docs/reference/1 2.6 "Simplify (domain-aware)".
+
     """
 
     def __init__(self, ranges: Ranges, replace_points: bool) -> None:
@@ -289,6 +291,7 @@ def settle_constraints(domain: Domain) -> Domain | None:
     Domain(bounds=(Interval(lower=5, upper=9),), constraints=())
 
     Source: docs/reference/1 2.1 "AddConstraint".
+
     """
     if not domain.constraints:
         return domain if all(interval.is_feasible for interval in domain.bounds) else None
@@ -311,6 +314,7 @@ def simplify_domain(domain: Domain, replace_points: bool = True) -> Domain | Non
     """A simpler domain with the same points; None if there are none.
 
     Source: docs/reference/1 2.6 "Map simplification order", steps 1 and 2, repeated until nothing changes.
+
     """
     while domain.constraints:
         simpler = _simplify_constraints(domain, replace_points)
@@ -389,7 +393,10 @@ def merge_mod_constraints(domain: Domain) -> Domain:
     >>> merge_mod_constraints(Domain((Interval(1, 50),), ((x % 4, zero), (x % 6, zero)))).bounds
     (Interval(lower=12, upper=48),)
 
+    Negative bounds are rounded down, where XLA rounds toward 0.
+
     Source: docs/reference/1 2.6 "MergeModConstraints". Negative bounds are rounded down, where XLA rounds toward 0.
+
     """
     moduli: dict[tuple[Expr, int], int] = {}
     for e, interval in domain.constraints:

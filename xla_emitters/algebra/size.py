@@ -7,9 +7,9 @@
     (b * s) // s             ->   floordiv(b*s, s)        s may be 0; Facts.simplify returns b if s is known not to be 0
 
 A size is an `Expr` whose operators keep the normal form: sums and products are multiplied out, so two that are equal as polynomials
-in their atoms are the same object. An *atom* is a size that is a symbol or an operation (floordiv, mod, max, min) on sizes;
-building an operation applies the algebra that holds for all integers, including negative ones. Rules that need facts about
-the symbols are in facts.py.
+in their atoms are the same object; it has `terms` in place of operands. An *atom* is a size that is a symbol or an operation
+(floordiv, mod, max, min) on sizes; building an operation applies the algebra that holds for all integers, including negative ones.
+Rules that need facts about the symbols are in facts.py.
 
 Each rewriting keeps the value at every assignment for which the original expression has one. A quotient by an unknown size is kept,
 so that a division by zero is detected when the size is evaluated; but terms that cancel also remove their divisions: q - q is 0
@@ -27,7 +27,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial, reduce
 from typing import Any, TypeVar, cast
 from weakref import WeakValueDictionary
 
@@ -47,7 +48,6 @@ from xla_emitters.algebra.expression import (
     fill_node,
     make,
     making,
-    postorder,
 )
 from xla_emitters.algebra.interval import Interval
 from xla_emitters.algebra.residue import Residue
@@ -247,16 +247,17 @@ class Size(Expr):
             except KeyError:
                 details = (f"in the size {self}",)
                 raise DataError(f"'{name}' has no value", stage="shapes", details=details) from None
-        try:
-            return super().evaluate(found)
-        except ZeroDivisionError:
-            raise self._division_by_zero(found) from None
 
-    def _division_by_zero(self, values: Mapping[str, int]) -> DataError:
-        divisions = (node for node in postorder((self,)) if node.kind in (FLOORDIV, MOD))
-        atom = cast("Size", next(node for node in divisions if Expr.evaluate(node.rhs, values) == 0))
-        given = ", ".join(f"{name} = {values[name]}" for name in sorted(atom.symbols))
-        return DataError(f"division by zero in {atom}", stage="shapes", details=(f"where {given}",) if given else ())
+        def of_atom(atom: Size) -> int:
+            if atom.kind is VARIABLE:
+                return found[atom.name]
+            if atom.kind in (FLOORDIV, MOD) and interpret(atom.rhs, int, of_atom) == 0:
+                given = ", ".join(f"{name} = {found[name]}" for name in sorted(atom.symbols))
+                details = (f"where {given}",) if given else ()
+                raise DataError(f"division by zero in {atom}", stage="shapes", details=details)
+            return of_operands(atom, lambda operand: interpret(operand, int, of_atom))
+
+        return interpret(self, int, of_atom)
 
     def substitute(  # pyright: ignore[reportIncompatibleMethodOverride]  # variables have numbers there, names here
         self, replacements: Mapping[str, Size | int]
@@ -291,8 +292,7 @@ class Size(Expr):
         def of_atom(atom: Size) -> Interval:
             if atom.kind is VARIABLE:
                 return symbols.get(atom.name, Interval())
-            lhs, rhs = (interpret(operand, Interval.point, of_atom) for operand in (atom.lhs, atom.rhs))
-            return apply(atom.kind, lhs, rhs)
+            return of_operands(atom, lambda operand: interpret(operand, Interval.point, of_atom))
 
         return interpret(self, Interval.point, of_atom)
 
@@ -470,6 +470,20 @@ def interpret(size: Size, constant: Callable[[int], T], of_atom: Callable[[Size]
     return total
 
 
+def of_operands(operation: Size, value_of: Callable[[Size], T]) -> T:
+    """The value of an operation in another number type, from that of its operands."""
+    return reduce(partial(apply, operation.kind), map(value_of, operation.operands))
+
+
+def all_atoms(size: Size) -> Iterator[Size]:
+    """The atoms of the terms and of their operands; one may come more than once."""
+    for factors, _ in size.terms:
+        for atom, _ in factors:
+            yield atom
+            for operand in atom.operands:
+                yield from all_atoms(operand)
+
+
 def map_atoms(size: Size, of_atom: Callable[[Size], Size | None]) -> Size:
     """The polynomial with each atom replaced by a size; None keeps an atom."""
     kept: dict[Factors, int] = {}
@@ -495,19 +509,23 @@ def map_atoms(size: Size, of_atom: Callable[[Size], Size | None]) -> Size:
 def numbered(sizes: Iterable[Size], names: Sequence[str]) -> tuple[Expr, ...]:
     """The sizes as expressions of indices, in which variable i stands for the symbol names[i].
 
-    >>> [str(e) for e in numbered([Size.symbol("s") * 2 + Size.symbol("b") // 4], ["b", "s"])]
-    ['v1 * 2 + v0 floordiv 4']
+    >>> [str(e) for e in numbered([Size.symbol("s") ** 2 * 2 + Size.symbol("b") // 4], ["b", "s"])]
+    ['v1 * v1 * 2 + v0 floordiv 4']
     """
-    roots = tuple(sizes)
-    found: dict[Expr, Expr] = {}
-    for node in postorder(roots):
-        if node.kind is VARIABLE:
-            found[node] = Expr.variable(names.index(str(node.name)))
-        elif node.kind is CONSTANT:
-            found[node] = Expr.constant(node.value)
-        else:
-            found[node] = make(node.kind, found[node.lhs], found[node.rhs])
-    return tuple(found[root] for root in roots)
+
+    def of_atom(atom: Size) -> Expr:
+        if atom.kind is VARIABLE:
+            return Expr.variable(names.index(atom.name))
+        return reduce(partial(make, atom.kind), map(of, atom.operands))
+
+    def of(size: Size) -> Expr:
+        total = Expr.constant(0)
+        for factors, coefficient in size.terms:
+            atoms = (of_atom(atom) for atom, power in factors for _ in range(power))
+            total = total + math.prod(atoms, start=Expr.constant(1)) * coefficient
+        return total
+
+    return tuple(map(of, sizes))
 
 
 def split_constant(size: Size) -> tuple[Size, int]:
@@ -532,6 +550,8 @@ def content(size: Size) -> int:
 
 def divide_exactly(size: Size, number: int) -> Size:
     """The size with every coefficient divided by `number`, which divides all of them."""
+    if number == 1:
+        return size
     return sum_of_terms({factors: coefficient // number for factors, coefficient in size.terms})
 
 
@@ -674,22 +694,7 @@ def _sum(terms: Terms) -> Size:
     fields = {"symbols": names, "weight": weight, "depth": depth}
     if not degree and len(terms) < 2:
         return _new(terms, CONSTANT, terms, {"value": terms[0][1] if terms else 0, **fields})
-    kind, lhs, rhs = _halves(terms)
-    return _new(terms, kind, terms, {"value": None, "lhs": lhs, "rhs": rhs, **fields})
-
-
-def _halves(terms: Terms) -> tuple[ExprKind, Size, Size]:
-    """A sum, or a product, of more than one atom, as a sum or product of two."""
-    if (middle := len(terms) // 2) > 0:
-        return ADD, _sum(terms[:middle]), _sum(terms[middle:])
-    ((factors, coefficient),) = terms
-    if coefficient != 1:
-        return MUL, _sum(((factors, 1),)), Size.constant(coefficient)
-    (atom, power), *others = factors
-    if others:
-        middle = len(factors) // 2
-        return MUL, _sum(((factors[:middle], 1),)), _sum(((factors[middle:], 1),))
-    return MUL, _sum(((((atom, power // 2),), 1),)), _sum(((((atom, power - power // 2),), 1),))
+    return _new(terms, ADD if len(terms) > 1 else MUL, terms, {"value": None, **fields})
 
 
 _ZERO = _sum(())

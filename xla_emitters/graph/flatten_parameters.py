@@ -57,9 +57,9 @@ class FlattenParametersPass(KernelPass):
         aliases = op.attributes.pop(_ALIASES, None)
         if isa(aliases, ArrayAttr[AliasAttr]):
             op.attributes[_ALIASES] = ArrayAttr(
-                AliasAttr(alias.output, number, (), alias.alias_kind.data)
-                for alias in aliases
-                if (number := leaves.numbers.get((alias.parameter, alias.index))) is not None
+                AliasAttr(alias._replace(parameter=number, inside=()))
+                for alias in (each.data for each in aliases)
+                if (number := leaves.numbers.get((alias.parameter, alias.inside))) is not None
             )
 
 

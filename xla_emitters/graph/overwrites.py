@@ -85,7 +85,9 @@ def is_donated(parameter: ParameterOp) -> bool:
     aliases = module and module.attributes.get("hlo.input_output_alias")
     if not (isinstance(entry, ComputationOp) and entry.is_entry) or not isa(aliases, ArrayAttr[AliasAttr]):
         return False
-    return any(alias.parameter == parameter.number.value.data and not alias.index for alias in aliases)
+    return any(
+        alias.parameter == parameter.number.value.data and not alias.inside for alias in (each.data for each in aliases)
+    )
 
 
 def is_last_use(value: SSAValue, fusion: FusionOp) -> bool:

@@ -237,8 +237,8 @@ def _declared_by_module(call: FusionOp, parameters: Sequence[ParameterOp]) -> di
     if entry is None or not entry.is_entry or aliases is None or not isa(aliases, ArrayAttr[AliasAttr]):
         return {}
     wanted = dict[int, SSAValue]()
-    for alias in aliases:
-        if alias.index:
+    for alias in (each.data for each in aliases):
+        if alias.inside:
             continue
         result = _leaf_at(entry.root, alias.output, call)
         operand = entry.parameters[alias.parameter].result

@@ -185,9 +185,9 @@ def _layout(array: ArrayType | VectorType) -> tuple[int, ...] | None:
     if isinstance(encoding, NoneAttr):
         return tuple(reversed(range(rank)))
     if isinstance(encoding, LayoutAttr):
-        if encoding.suffix.data or encoding.bounds:
+        if encoding.data.suffix or encoding.data.bounds:
             return None
-        order = encoding.minor_to_major
+        order = encoding.data.minor_to_major
     elif isinstance(encoding, DenseIntOrFPElementsAttr):
         order = tuple(int(value) for value in encoding.get_values())
     else:

@@ -5,6 +5,15 @@ import math
 
 import numpy as np
 
+from xla_emitters.algebra.expression import ADD, CEILDIV, FLOORDIV, MAX, MIN, MOD, MUL, make
+
+
+def combined(lefts, rights, divisors):
+    """Every expression of one operator over these operands, each once, in order."""
+    found = [make(kind, a, b) for kind in (ADD, MUL, MAX, MIN) for a in lefts for b in rights]
+    found += [make(kind, a, b) for kind in (MOD, FLOORDIV, CEILDIV) for a in lefts for b in divisors]
+    return list(dict.fromkeys(found))
+
 
 def box_of(m):
     """(dims, symbols) as arrays over all points of the box of the variables' bounds."""

@@ -9,22 +9,9 @@ import threading
 
 import numpy as np
 import pytest
+from unit.algebra.enumeration import combined
 
-from xla_emitters.algebra.expression import (
-    ADD,
-    CEILDIV,
-    FLOORDIV,
-    MAX,
-    MIN,
-    MOD,
-    MUL,
-    Expr,
-    ExprKind,
-    compare,
-    divided_by_constants,
-    make,
-    postorder,
-)
+from xla_emitters.algebra.expression import MOD, MUL, Expr, ExprKind, compare, divided_by_constants, make, postorder
 
 X, Y, Z = (Expr.variable(number) for number in range(3))
 C = Expr.constant
@@ -35,15 +22,8 @@ def small_expressions():
     """Every expression with two operators over two variables and these constants; divisors are constants."""
     atoms = [X, Y, *(C(value) for value in (-3, -1, 0, 2, 4))]
     divisors = [C(value) for value in (-3, -1, 2, 4)]
-
-    def combine(lefts, rights):
-        for kind in (ADD, MUL, MAX, MIN):
-            yield from (make(kind, a, b) for a in lefts for b in rights)
-        for kind in (MOD, FLOORDIV, CEILDIV):
-            yield from (make(kind, a, b) for a in lefts for b in divisors)
-
-    ones = list(dict.fromkeys(combine(atoms, atoms)))
-    return list(dict.fromkeys([*atoms, *ones, *combine(ones, atoms), *combine(atoms, ones)]))
+    ones = combined(atoms, atoms, divisors)
+    return list(dict.fromkeys([*atoms, *ones, *combined(ones, atoms, divisors), *combined(atoms, ones, divisors)]))
 
 
 SMALL = small_expressions()

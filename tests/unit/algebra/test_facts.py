@@ -16,11 +16,7 @@ from xla_emitters.errors import Place, VerifyError
 
 A, B, C, S, T = (Size.symbol(name) for name in "abcst")
 BOX = [dict(zip(NAMES, point, strict=True)) for point in itertools.product((-2, -1, 0, 1, 2, 3, 4, 6, 8), repeat=3)]
-HOLDS = {
-    EQUAL: lambda x, y: x == y,
-    AT_LEAST: lambda x, y: x >= y,
-    AT_MOST: lambda x, y: x <= y,
-}
+HOLDS = {EQUAL: lambda x, y: x == y, AT_LEAST: lambda x, y: x >= y, AT_MOST: lambda x, y: x <= y}
 POSITIVE = Facts.of_symbols(("a", "b", "c", "s", "t"), 1, "jax.export")
 
 

@@ -49,11 +49,7 @@ def holds(m: IndexingMap, shape: tuple[int, ...]) -> None:
             "(d0, d1) -> (d0), domain: d0 in [0, 3], d1 in [0, 5]",
         ),
         # concatenate: the second operand
-        (
-            "(d0) -> (d0 - 5), domain: d0 in [5, 8]",
-            (4,),
-            "(d0) -> (d0 + 5), domain: d0 in [0, 3]",
-        ),
+        ("(d0) -> (d0 - 5), domain: d0 in [5, 8]", (4,), "(d0) -> (d0 + 5), domain: d0 in [0, 3]"),
         # digits
         (
             "(d0, d1, d2) -> (d0 * 12 + d1 * 4 + d2), domain: d0 in [0, 1], d1 in [0, 2], d2 in [0, 3]",

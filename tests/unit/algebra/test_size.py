@@ -15,7 +15,18 @@ from repeatable import repeatable
 from unit.algebra.random_sizes import NAMES, Tape, build, value
 
 from xla_emitters.algebra.interval import Interval
-from xla_emitters.algebra.size import Size, TooLarge, as_size, ceildiv, divide, floordiv, maximum, minimum, mod
+from xla_emitters.algebra.size import (
+    Size,
+    TooLarge,
+    as_size,
+    ceildiv,
+    divide,
+    floordiv,
+    maximum,
+    minimum,
+    mod,
+    numbered,
+)
 from xla_emitters.algebra.size_text import parse_size
 from xla_emitters.errors import DataError, VerifyError
 
@@ -203,6 +214,16 @@ def test_depth_ends_in_an_error_or_in_one_division():
         functools.reduce(lambda size, number: (size + B) // (B + number), range(10_000), S)
     # a thousand convolutions of stride 2
     assert functools.reduce(lambda size, _: (size + 1) // 2, range(1_000), S) == (S + 2**1000 - 1) // 2**1000
+
+
+def test_a_maximum_of_many_sizes_has_bounds_and_a_value():
+    """None of the walks goes one operand deeper for each."""
+    names = [f"n{i}" for i in range(500)]
+    size = maximum(*map(Size.symbol, names))
+    assert size.bounds(dict.fromkeys(names, Interval(3, 7))) == Interval(3, 7)
+    assert size.evaluate({name: i for i, name in enumerate(names)}) == 499
+    (numbered_size,) = numbered([size], names)
+    assert numbered_size.evaluate(range(500)) == 499
 
 
 def test_ten_thousand_sizes_in_a_second():

@@ -207,6 +207,12 @@ class HloOp(QuickOp):
                 f"'{self.opcode}' cannot have this result shape", f"it is {type_text(self.result.type)}; {why} [{dims}]"
             )
 
+    def arrays_differ(self, operand: int, how: str = "differ in shape") -> RuleBroken:
+        """The message for an operand that must have the shape of operand 0."""
+        first, other = (type_text(self.operands[i].type) for i in (0, operand))
+        details = f"operand {operand} is {other}; operand 0 is {first}"
+        return RuleBroken(f"the arrays of '{self.opcode}' {how}", details, operand=operand)
+
     def expect_element(self) -> None:
         """The result's elements are of the type of operand 0."""
         source, result = as_array(self.operands[0].type), as_array(self.result.type)
@@ -405,6 +411,21 @@ def integer(attribute: Attribute | None, default: int = 0) -> int:
 def integers(attribute: Attribute | None) -> tuple[int, ...]:
     """The numbers of an integer array attribute, such as the property `dimensions` of an op; () for None."""
     return () if attribute is None else tuple(map(int, cast("DenseArrayBase[IntegerType]", attribute).get_values()))
+
+
+def are_dimensions(numbers: Sequence[int], rank: int) -> bool:
+    """Whether `numbers` are different dimensions of an array of that rank."""
+    return len(set(numbers)) == len(numbers) and all(0 <= dim < rank for dim in numbers)
+
+
+def expect_dimensions(op: HloOp, numbers: Sequence[int], rank: int) -> None:
+    """The numbers of the attribute `dimensions` must be different dimensions of an array of that rank."""
+    if not are_dimensions(numbers, rank):
+        raise RuleBroken(
+            f"dimensions={{{','.join(map(str, numbers))}}} of '{op.opcode}' are not different dimensions of an array of rank {rank}",
+            *(f"operand {number} is {type_text(operand.type)}" for number, operand in enumerate(op.operands)),
+            f"the result is {type_text(op.result.type)}",
+        )
 
 
 def expect_dimension(op: HloOp, dimension: int, rank: int, name: str = "dimensions") -> int:

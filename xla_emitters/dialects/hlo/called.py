@@ -18,7 +18,7 @@ from xdsl.irdl import opt_prop_def, prop_def
 
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import identity_map
-from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken
+from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp
 from xla_emitters.dialects.hlo.computation import (
     Callee,
     CallingOp,
@@ -33,7 +33,7 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp, is_elementwise
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing, same_axes
-from xla_emitters.dialects.hlo.types import dims_of, element_of, leaf_types, type_text
+from xla_emitters.dialects.hlo.types import dims_of, element_of, leaf_types
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array, Kind
 
@@ -170,19 +170,11 @@ class MapOp(CallingOp):
     def verify_shape(self) -> None:
         ranks = [len(dims_of(operand)) for operand in self.operands]
         if (other := next((i for i, rank in enumerate(ranks) if rank != ranks[0]), None)) is not None:
-            raise self._differs(other)
+            raise self.arrays_differ(other)
         self.expect_dims(self.inferred_dims(), "its operand has")
 
-    def _differs(self, operand: int) -> RuleBroken:
-        first, other = (type_text(self.operands[i].type) for i in (0, operand))
-        return RuleBroken(
-            "the arrays of 'map' differ in shape",
-            f"operand {operand} is {other}; operand 0 is {first}",
-            operand=operand,
-        )
-
     def shapes(self, s: Sizing) -> Sequence[Shape]:
-        return [same_axes(s, range(len(self.operands)), self._differs)]
+        return [same_axes(s, range(len(self.operands)), self.arrays_differ)]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         (value,) = on_elements(self, self.to_apply, call)(operands)

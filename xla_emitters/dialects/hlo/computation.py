@@ -25,23 +25,9 @@ from functools import partial
 from typing import Any, ClassVar, Self
 from weakref import WeakKeyDictionary
 
-from xdsl.dialects.builtin import (
-    IntegerAttr,
-    ModuleOp,
-    StringAttr,
-    SymbolRefAttr,
-    TupleType,
-    UnitAttr,
-    i64,
-)
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr, TupleType, UnitAttr, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.irdl import (
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    region_def,
-    traits_def,
-)
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, region_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -406,15 +392,15 @@ def verify_aliasing(op: HloOp, aliasing: StringAttr | None) -> None:
         raise RuleBroken(
             f"'{aliasing.data}' is not an aliasing", "{{0}: (1, {})}: output {0} shares the memory of operand 1"
         )
-    for output, operand, inside in _ALIAS.findall(text):
-        types = [operand.type for operand in op.operands][int(operand) : int(operand) + 1] if int(operand) >= 0 else []
-        ours = type_at(op.result.type, _numbers(output))
-        theirs = type_at(types[0], _numbers(inside)) if types else None
+    types = tuple_type([operand.type for operand in op.operands])
+    for output, operand, inside in aliased_operands(aliasing):
+        ours, theirs = type_at(op.result.type, output), type_at(types, [operand, *inside])
         if ours is None or theirs is None or not same_shape(_contents(ours), _contents(theirs)):
+            at, of = (",".join(map(str, index)) for index in (output, inside))
             raise RuleBroken(
-                f"output {{{output}}} of '{op.opcode}' cannot share the memory of {{{inside}}} of operand {operand}",
+                f"output {{{at}}} of '{op.opcode}' cannot share the memory of {{{of}}} of operand {operand}",
                 f"output_to_operand_aliasing={aliasing.data}",
-                f"the operands are {', '.join(type_text(operand.type) for operand in op.operands)}",
+                f"the operands are {type_text(types)[1:-1]}",
                 f"the result is {type_text(op.result.type)}",
             )
 

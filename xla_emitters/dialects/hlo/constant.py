@@ -17,10 +17,8 @@ from typing import Any, ClassVar, Self, TypeGuard, cast
 import numpy as np
 from xdsl.dialects.builtin import (
     AnyDenseElement,
-    AnyFloat,
     ArrayAttr,
     BytesAttr,
-    ComplexType,
     DenseIntOrFPElementsAttr,
     IntegerAttr,
     IntegerType,
@@ -32,11 +30,10 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from xla_emitters.dialects.float_bits import float_attr, print_dense
+from xla_emitters.dialects.float_bits import print_dense
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken
 from xla_emitters.dialects.hlo.convert import constant, convert_array, emit_convert
 from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of, element_of, tuple_types, type_text
-from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, tensor
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.op_definition import op_definition
@@ -222,18 +219,11 @@ def emit_scalar(e: ElementContext, value: Array, element: DType) -> SSAValue:
 
     A signalling NaN is emitted as an integer and bitcast: a float attribute, which holds a Python number, would lose its bits.
     """
-    if element.kind is Kind.COMPLEX:
-        from xla_emitters.dialects.mlir.complex import ConstantOp  # imported here: few kernels have complex numbers
-
-        assert isa(element.ir_type, ComplexType[AnyFloat])
-        part = element.ir_type.element_type
-        number = complex(value)
-        parts = ArrayAttr([float_attr(number.real, part), float_attr(number.imag, part)])
-        return e.insert(ConstantOp(parts, element.ir_type)).complex
     if element.kind is Kind.FLOAT and _loses_bits(value):
         bits = constant(e, _bits(value), IntegerType(element.bits))
         return e.insert(arith.BitcastOp(bits, element.storage_type)).result
-    return constant(e, float(value) if element.kind is Kind.FLOAT else int(value), element.storage_type)
+    number = {Kind.COMPLEX: complex, Kind.FLOAT: float}.get(element.kind, int)(value)
+    return constant(e, number, element.storage_type)
 
 
 def _loses_bits(value: Array) -> bool:

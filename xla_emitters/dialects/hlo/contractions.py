@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,11 +26,11 @@ from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.dialects.build import apply_indexing
 from xla_emitters.dialects.hlo import complex_meaning
-from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, integers
+from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, are_dimensions, integers
 from xla_emitters.dialects.hlo.convert import constant, convert_array, emit_convert, wrap
 from xla_emitters.dialects.hlo.shape_rule import Broken, Number, Shape, Sizing, positions
 from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of, element_of, type_text
-from xla_emitters.dialects.hlo.windows import Window, WindowAttr, WindowDim, points_inside, window_map
+from xla_emitters.dialects.hlo.windows import Window, WindowAttr, WindowDim, visited, window_map
 from xla_emitters.dialects.mlir import arith, complex
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array, DType, Kind, dtype
@@ -56,7 +56,7 @@ class DotDimensions:
         taken = self.lhs_batch + self.lhs_contracting, (*self.rhs_batch, *self.rhs_contracting, *skip)
         for operand, used in zip((self.lhs, self.rhs), taken, strict=True):
             rank = len(dims_of(op.operands[operand]))
-            if any(not 0 <= dim < rank for dim in used) or len(set(used)) != len(used):
+            if not are_dimensions(used, rank):
                 raise RuleBroken(
                     "batch and contracting dimensions are not different dimensions of the operand",
                     f"it is {type_text(op.operands[operand].type)}",
@@ -166,21 +166,10 @@ class ContractingOp(HloOp):
 
     def summed(self, *factors: Array) -> Array:
         """The sums of products of factors of the type that sums are held in (integers: 64 bits)."""
-        shape, maps = dims_of(self.result), self.output_to_input()
+        shape = dims_of(self.result)
         total = np.zeros(shape, factors[0].dtype)
-        where = np.indices(shape)
-        for numbers in product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in maps[0].range_vars)):
-            inside = points_inside(maps[0], where, numbers)
-            x, y = (
-                array[
-                    tuple(
-                        np.broadcast_to(np.asarray(part), shape)[inside]
-                        for part in index_map.evaluate([*where], numbers)
-                    )
-                ]
-                for array, index_map in zip(factors, maps, strict=True)
-            )
-            total[inside] = _added(total[inside], x, y)
+        for inside, (one, other) in visited(shape, *self.output_to_input()):
+            total[inside] = _added(total[inside], factors[0][one], factors[1][other])
         return total
 
     def reads_apart(self, operand: int) -> bool:

@@ -21,15 +21,7 @@ from xla_emitters.dialects.hlo.backend_configs import shape_operands
 from xla_emitters.dialects.hlo.base import Call, HloOp, at_least
 from xla_emitters.dialects.hlo.computation import CAPTURES, Callee, verify_aliasing
 from xla_emitters.dialects.hlo.control_meaning import evaluated_by_library, library_evaluator
-from xla_emitters.dialects.hlo.rule_ops import (
-    TOKEN,
-    RuleOp,
-    RuleRow,
-    as_operand,
-    class_of,
-    element_of_tuple,
-    scalar,
-)
+from xla_emitters.dialects.hlo.rule_ops import TOKEN, RuleOp, RuleRow, as_operand, class_of, element_of_tuple, scalar
 from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing
 from xla_emitters.dialects.hlo.types import (
     array_type,
@@ -75,11 +67,7 @@ def _while_callees(op: RuleOp) -> tuple[Callee, ...]:
 
 
 def _branches(op: RuleOp) -> tuple[Callee, ...]:
-    names = (
-        *op.symbols("true_computation"),
-        *op.symbols("false_computation"),
-        *op.symbols("branch_computations"),
-    )
+    names = (*op.symbols("true_computation"), *op.symbols("false_computation"), *op.symbols("branch_computations"))
     return tuple(
         Callee(name, [operand.type], op.result.type) for name, operand in zip(names, op.operands[1:], strict=True)
     )

@@ -19,19 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from xdsl.dialects.builtin import (
-    AnyFloat,
-    ArrayAttr,
-    ComplexType,
-    IndexType,
-    IntegerType,
-    f16,
-    f32,
-    f64,
-    i1,
-    i8,
-    i64,
-)
+from xdsl.dialects.builtin import AnyFloat, ArrayAttr, ComplexType, IndexType, IntegerType, f16, f32, f64, i1, i8, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xla_emitters.dialects.attributes import integer
@@ -166,13 +154,14 @@ class Inserter(Protocol):
     def insert(self, op: _OpT, /) -> _OpT: ...
 
 
-def constant(e: Inserter, value: float, ir_type: Attribute) -> SSAValue:
+def constant(e: Inserter, value: complex, ir_type: Attribute) -> SSAValue:
     """A constant of a float, complex or signless integer (or index) type; integers wrap to the width."""
     if isa(ir_type, ComplexType[AnyFloat]):
-        from xla_emitters.dialects.mlir import complex  # imported here: few kernels have complex numbers
+        from xla_emitters.dialects.mlir.complex import ConstantOp  # imported here: few kernels have complex numbers
 
-        parts = [float_attr(part, ir_type.element_type) for part in (float(value), 0.0)]
-        return e.insert(complex.ConstantOp(ArrayAttr(parts), ir_type)).complex
+        parts = [float_attr(float(part), ir_type.element_type) for part in (value.real, value.imag)]
+        return e.insert(ConstantOp(ArrayAttr(parts), ir_type)).complex
+    assert not isinstance(value, complex)
     if isa(ir_type, AnyFloat):
         return e.insert(arith.ConstantOp(float_attr(float(value), ir_type))).result
     if isa(ir_type, IntegerType):

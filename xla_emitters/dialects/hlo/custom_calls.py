@@ -29,15 +29,7 @@ from xla_emitters.dialects.hlo.computation import ParameterOp, find_computation
 from xla_emitters.dialects.hlo.contractions import ALGORITHMS, ConvolutionOp, DotDimensions
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_rule import TypeSizing, spelled
-from xla_emitters.dialects.hlo.types import (
-    array_type,
-    dims_of,
-    element_of,
-    is_array,
-    leaf_types,
-    same_dims,
-    type_text,
-)
+from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, is_array, leaf_types, same_dims, type_text
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr, WindowDim
 from xla_emitters.dtypes import Kind
 from xla_emitters.errors import UsageError

@@ -84,51 +84,29 @@ def devices_of(module: ModuleOp) -> int:
 def groups_of(op: RuleOp) -> Groups:
     """The groups of devices of a collective, each in the order in which arrays are combined or put one after the other."""
     replicas, partitions = device_counts(op)
-    has_channel = "channel_id" in op.properties
-    said = groups_said(op)
-    if op.opcode.startswith("collective-permute"):
-        said = ()
-    if op.opcode.startswith(_OF_PARTITIONS):
-        return _of_partitions(said, replicas, partitions) if has_channel else _of_replicas(said, replicas, partitions)
-    if op.number("use_global_device_ids"):
+    has_channel, is_of_partitions = "channel_id" in op.properties, op.opcode.startswith(_OF_PARTITIONS)
+    said = () if op.opcode.startswith("collective-permute") else groups_said(op)
+    if op.number("use_global_device_ids") and not is_of_partitions:
         return said or (tuple(range(replicas * partitions)),)
-    if not has_channel:
-        return _of_replicas(said, replicas, partitions)
+    said = said or (tuple(range(partitions if is_of_partitions and has_channel else replicas)),)
+    if is_of_partitions or not has_channel:
+        return _as_devices(op, said)
     return tuple(
         tuple(replica * partitions + partition for replica in group for partition in range(partitions))
-        for group in said or (tuple(range(replicas)),)
-    )
-
-
-def _of_replicas(said: Groups, replicas: int, partitions: int) -> Groups:
-    """Groups of replicas as groups of devices, one for each partition."""
-    return tuple(
-        tuple(replica * partitions + partition for replica in group)
-        for group in said or (tuple(range(replicas)),)
-        for partition in range(partitions)
-    )
-
-
-def _of_partitions(said: Groups, replicas: int, partitions: int) -> Groups:
-    """Groups of partitions as groups of devices, one for each replica."""
-    return tuple(
-        tuple(replica * partitions + partition for partition in group)
-        for group in said or (tuple(range(partitions)),)
-        for replica in range(replicas)
+        for group in said
     )
 
 
 def pairs_of(op: RuleOp) -> Groups:
     """(sender, receiver) of a permute, as devices."""
+    return _as_devices(op, pairs_said(op))
+
+
+def _as_devices(op: RuleOp, said: Groups) -> Groups:
+    """Groups of partitions, of an op with a channel, for each replica; or groups of replicas for each partition."""
     replicas, partitions = device_counts(op)
-    said = pairs_said(op)
-    if "channel_id" in op.properties:
-        return tuple(
-            (replica * partitions + a, replica * partitions + b) for a, b in said for replica in range(replicas)
-        )
-    return tuple(
-        (a * partitions + partition, b * partitions + partition) for a, b in said for partition in range(partitions)
-    )
+    step, others, apart = (1, replicas, partitions) if "channel_id" in op.properties else (partitions, partitions, 1)
+    return tuple(tuple(number * step + other * apart for number in group) for group in said for other in range(others))
 
 
 _TRANSFERS = re.compile(r"_xla_send_recv_source_target_pairs=\"?(\{[\d\s,{}]*\})")

@@ -19,27 +19,14 @@ from xdsl.irdl import opt_prop_def, prop_def
 
 from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo import control_ops, routines
-from xla_emitters.dialects.hlo.base import (
-    Call,
-    HloOp,
-    RuleBroken,
-    at_least,
-    opcode_of,
-)
+from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken, at_least, opcode_of
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp, scalar_of
 from xla_emitters.dialects.hlo.contractions import ConvolutionOp, convolved, labels_of
 from xla_emitters.dialects.hlo.dynamic_shape_ops import S32, SizeOp, listed
 from xla_emitters.dialects.hlo.gather_scatter import GatherOp, gathered
 from xla_emitters.dialects.hlo.library_calls import NUMBERS_BEFORE, numbers_before
 from xla_emitters.dialects.hlo.reductions import ReduceWindowOp
-from xla_emitters.dialects.hlo.shape_rule import (
-    MOST,
-    Number,
-    Shape,
-    Sizing,
-    positions,
-    same_axes,
-)
+from xla_emitters.dialects.hlo.shape_rule import MOST, Number, Shape, Sizing, positions, same_axes
 from xla_emitters.dialects.hlo.sized import ValueSizing, with_operands
 from xla_emitters.dialects.hlo.types import (
     array_type,
@@ -199,7 +186,7 @@ class DynamicReduceWindowOp(CallingOp):
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
         first, found = 2 * self.count, list[Number]()
-        for axis, elements in enumerate(same_axes(s, range(self.count), self._differs)):
+        for axis, elements in enumerate(same_axes(s, range(self.count), self.arrays_differ)):
             numbers = [s.held(operand, axis) for operand in range(first, first + 4)]
             for name, number in zip(self.NAMES, numbers, strict=True):
                 said = f"the window's {name} is {{0}} along axis {axis}, not between 1 and {MOST}"
@@ -210,9 +197,6 @@ class DynamicReduceWindowOp(CallingOp):
                 s.require(f"the padding {{0}} is not between {-MOST} and {MOST}", [edge], [(-MOST, edge), (edge, MOST)])
             found.append(positions(s, elements, size, stride, low, high, base, apart))
         return [found] * self.count
-
-    def _differs(self, operand: int) -> RuleBroken:
-        return RuleBroken(f"the arrays of '{self.opcode}' differ in shape", operand=operand)
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         self.shapes(ValueSizing(self, operands))

@@ -28,21 +28,15 @@ from xla_emitters.dialects.hlo.base import (
     HloOp,
     RuleBroken,
     at_least,
+    expect_dimension,
+    expect_dimensions,
     fault,
     integers,
     only_dimension,
 )
 from xla_emitters.dialects.hlo.convert import convert_array
-from xla_emitters.dialects.hlo.shape_ops import PadOp, broadcast_array, expect_one_per_dimension
-from xla_emitters.dialects.hlo.shape_rule import (
-    MOST,
-    UNKNOWN,
-    Number,
-    Shape,
-    Sizing,
-    as_int,
-    padded,
-)
+from xla_emitters.dialects.hlo.shape_ops import PadOp, broadcast_array, expect_filler, expect_one_per_dimension
+from xla_emitters.dialects.hlo.shape_rule import MOST, UNKNOWN, Number, Shape, Sizing, as_int, padded
 from xla_emitters.dialects.hlo.sized import ValueSizing
 from xla_emitters.dialects.hlo.types import (
     UNBOUNDED,
@@ -78,6 +72,14 @@ class SizeOp(HloOp):
                 operand=operand,
             )
 
+    def expect_number_lists(self, what: str) -> None:
+        """Each operand of numbers is a list of integers, one per dimension of operand 0, whose rank the result has."""
+        rank = len(dims_of(self.operands[0]))
+        for operand in self.number_operands:
+            self.expect_numbers(operand, rank, what)
+        if len(dims_of(self.result)) != rank:
+            raise RuleBroken(f"'{self.opcode}' keeps the rank", operand=0)
+
     def expect_s32(self, operand: int) -> None:
         """An operand is one integer."""
         ir_type = as_array(self.operands[operand].type)
@@ -100,12 +102,6 @@ class SizeOp(HloOp):
 
     def expect_shape_operand(self, operand: int) -> None:
         self.expect_numbers(operand, len(dims_of(self.result)), "the sizes")
-
-    def expect_dimensions(self, dimensions: Sequence[int], rank: int) -> None:
-        """`dimensions` are different dimensions of an array of that rank."""
-        if any(not 0 <= dim < rank for dim in dimensions) or len(set(dimensions)) != len(dimensions):
-            shown = ",".join(map(str, dimensions))
-            raise RuleBroken(f"dimensions={{{shown}}} of '{self.opcode}' are not different dimensions of rank {rank}")
 
     def sizes_from(self, operands: Sequence[Any]) -> tuple[int, ...]:
         """The sizes of the (last) result, by the shape rule. raises DataError for numbers that the op, or the result's type, forbids"""
@@ -261,7 +257,7 @@ class DynamicBroadcastInDimOp(SizeOp):
         self.expect_shape_operand(1)
         dimensions = integers(self.dimensions)
         expect_one_per_dimension(self, dimensions)
-        self.expect_dimensions(dimensions, len(dims_of(self.result)))
+        expect_dimensions(self, dimensions, len(dims_of(self.result)))
         self.inferred_dims()
 
     def _changes_size(self) -> RuleBroken:
@@ -305,7 +301,7 @@ class DynamicIotaOp(SizeOp):
     def verify_(self) -> None:
         self.verify_operand_count()
         self.expect_shape_operand(0)
-        self.expect_dimensions([self.iota_dimension.value.data], len(dims_of(self.result)))
+        expect_dimension(self, self.iota_dimension.value.data, len(dims_of(self.result)), "iota_dimension")
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
         return [listed(s, 0, len(dims_of(self.result)))]
@@ -329,18 +325,8 @@ class DynamicPadOp(SizeOp):
     def verify_(self) -> None:
         self.verify_operand_count()
         self.expect_element()
-        operand, filler = (as_array(value.type) for value in self.operands[:2])
-        if filler != array_type(operand.element_type, ()):
-            raise RuleBroken(
-                "the padding value is not a scalar of the operand's type",
-                f"it is {type_text(filler)}; the operand is {type_text(operand)}",
-                operand=1,
-            )
-        rank = operand.get_num_dims()
-        for i in range(2, 5):
-            self.expect_numbers(i, rank, "the paddings")
-        if len(dims_of(self.result)) != rank:
-            raise RuleBroken("'dynamic-pad' keeps the rank", operand=0)
+        expect_filler(self)
+        self.expect_number_lists("the paddings")
 
     def drawn_numbers(self, operand: int) -> tuple[int, int] | None:
         return (0, 8) if operand in self.number_operands else None
@@ -373,11 +359,7 @@ class RealDynamicSliceOp(SizeOp):
     def verify_(self) -> None:
         self.verify_operand_count()
         self.expect_element()
-        rank = len(dims_of(self.operands[0]))
-        for i in range(1, 4):
-            self.expect_numbers(i, rank, "the ranges")
-        if len(dims_of(self.result)) != rank:
-            raise RuleBroken("'real-dynamic-slice' keeps the rank", operand=0)
+        self.expect_number_lists("the ranges")
 
     def drawn_numbers(self, operand: int) -> tuple[int, int] | None:
         smallest = self.smallest_drawn

@@ -23,13 +23,7 @@ from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.dialects.build import apply_indexing, clamp_index, constant_index, value_is_in
 from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, fault, integers
 from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing, fits_inside
-from xla_emitters.dialects.hlo.types import (
-    array_type,
-    as_array,
-    dims_of,
-    element_of,
-    type_text,
-)
+from xla_emitters.dialects.hlo.types import array_type, as_array, dims_of, element_of, type_text
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array, Kind
@@ -90,9 +84,10 @@ class DynamicOp(HloOp):
     def reads_apart(self, operand: int) -> bool:
         return operand < self.STARTS
 
-    def moved(self, sizes: Sequence[int], direction: int) -> IndexingMap:
-        """From an index to the index plus (or minus, by `direction`) the window's starts, one runtime variable per dimension."""
-        whole = identity_map(dims_of(self.result))
+    def moved(self, dims: Sequence[int], sizes: Sequence[int], direction: int) -> IndexingMap:
+        """From an index of an array of sizes `dims` to it plus (or minus, by `direction`) the starts of a window of `sizes`: runtime
+        variables, one per dimension."""
+        whole = identity_map(dims)
         rank = len(whole.dims)
         results = (index + Expr.variable(rank + dim) * direction for dim, index in enumerate(whole.results))
         starts = tuple(Variable(Interval(0, last)) for last in self.last_starts(sizes))
@@ -141,7 +136,8 @@ class DynamicSliceOp(DynamicOp):
         return operands[0][self.window(operands, integers(self.dynamic_slice_sizes))].copy()
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
-        return (self.moved(integers(self.dynamic_slice_sizes), 1), *self.scalar_maps())
+        sizes = integers(self.dynamic_slice_sizes)
+        return (self.moved(sizes, sizes, 1), *self.scalar_maps())
 
     def runtime_origins(self, operand: int) -> tuple[tuple[int, IndexingMap], ...]:
         return self.starts_as_origins() if operand == 0 else ()
@@ -149,7 +145,7 @@ class DynamicSliceOp(DynamicOp):
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
         sizes = integers(self.dynamic_slice_sizes)
         starts = self.clamped_starts(e.builder, lambda i: e.operand(i, ()), sizes)
-        return (e.operand(0, apply_indexing(e.builder, self.moved(sizes, 1), [*e.indices, *starts])),)
+        return (e.operand(0, apply_indexing(e.builder, self.moved(sizes, sizes, 1), [*e.indices, *starts])),)
 
 
 @op_definition
@@ -187,15 +183,16 @@ class DynamicUpdateSliceOp(DynamicOp):
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
         """The update's map is valid inside the window; elsewhere its index is outside the update."""
-        return (identity_map(dims_of(self.result)), self.moved(dims_of(self.operands[1]), -1), *self.scalar_maps())
+        return (identity_map(dims_of(self.result)), self.result_to_update(), *self.scalar_maps())
+
+    def result_to_update(self) -> IndexingMap:
+        """From an index of the result and the window's clamped starts (runtime variables) to an index of the update."""
+        return self.moved(dims_of(self.result), dims_of(self.operands[1]), -1)
 
     def update_to_result(self) -> IndexingMap:
         """From an index of the update and the window's clamped starts (runtime variables) to an index of the result."""
         sizes = dims_of(self.operands[1])
-        whole, rank = identity_map(sizes), len(sizes)
-        results = tuple(index + Expr.variable(rank + dim) for dim, index in enumerate(whole.results))
-        starts = tuple(Variable(Interval(0, last)) for last in self.last_starts(sizes))
-        return IndexingMap(results, whole.dims, runtime_vars=starts)
+        return self.moved(sizes, sizes, 1)
 
     def runtime_origins(self, operand: int) -> tuple[tuple[int, IndexingMap], ...]:
         return self.starts_as_origins() if operand == 1 else ()
@@ -205,7 +202,7 @@ class DynamicUpdateSliceOp(DynamicOp):
         if 0 in sizes:
             return (e.operand(0),)
         starts = self.clamped_starts(e.builder, lambda i: e.operand(i, ()), sizes)
-        places = apply_indexing(e.builder, self.moved(sizes, -1), [*e.indices, *starts])
+        places = apply_indexing(e.builder, self.result_to_update(), [*e.indices, *starts])
         inside = e.insert(arith.ConstantOp(IntegerAttr.from_bool(True))).result
         for place, size, last in zip(places, sizes, self.last_starts(sizes), strict=True):
             if last > 0:
@@ -214,7 +211,4 @@ class DynamicUpdateSliceOp(DynamicOp):
         return e.branch(inside, lambda: (e.operand(1, places),), lambda: (e.operand(0),))
 
 
-OPS: tuple[type[HloOp], ...] = (
-    DynamicSliceOp,
-    DynamicUpdateSliceOp,
-)
+OPS: tuple[type[HloOp], ...] = (DynamicSliceOp, DynamicUpdateSliceOp)

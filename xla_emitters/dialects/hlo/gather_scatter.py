@@ -17,7 +17,7 @@ Source: docs/reference/1 3.2, 5.5, 6.8.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -37,6 +37,7 @@ from xla_emitters.dialects.hlo.base import (
     ElementContext,
     HloOp,
     RuleBroken,
+    are_dimensions,
     at_least,
     fault,
     integer,
@@ -44,16 +45,8 @@ from xla_emitters.dialects.hlo.base import (
 )
 from xla_emitters.dialects.hlo.called import on_elements
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp, scalar_of
-from xla_emitters.dialects.hlo.shape_rule import Broken, Shape, Sizing, fits_inside, same_axes
-from xla_emitters.dialects.hlo.types import (
-    UNBOUNDED,
-    array_type,
-    as_array,
-    dims_of,
-    element_of,
-    tuple_type,
-    type_text,
-)
+from xla_emitters.dialects.hlo.shape_rule import Broken, Number, Shape, Sizing, fits_inside, same_axes
+from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, element_of, tuple_type, type_text
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dialects.op_definition import op_definition
@@ -61,101 +54,133 @@ from xla_emitters.dialects.xla_gpu import INDEX
 from xla_emitters.dtypes import Array, Kind
 
 
-def verify_index_map(op: HloOp, indices: int, along: int, mapped: Sequence[int], rank: int, name: str) -> None:
-    """Checks the rows of indices, integers along dimension `along`, and `mapped`: for each number of a row, one of `rank` dimensions.
+class IndexedWindows:
+    """Windows of operand 0, the array, one for each row of indices, as the attributes of an op describe them.
 
-    indices  the number of the operand
-    name     the attribute that holds `mapped`
+    indices   number of the operand with the rows: numbers along its dimension `along`; one after the last: a row is one number
+    window    dimensions of the array of all windows (a gather's result, a scatter's updates) that are those of a window
+    mapped    for each number of a row, the dimension of the array in which it is a start
+    dropped   dimensions of the array that a window lacks: it has one element there
+    batching  those of them that are paired with the dimensions `batched` of the indices, instead of having a start
     """
-    array = as_array(op.operands[indices].type)
-    if not element_of(array).is_integer:
-        raise RuleBroken("indices are integers", f"they are {type_text(array)}", operand=indices)
-    dims = array.get_shape()
-    if not 0 <= along <= len(dims):
-        raise RuleBroken(
-            f"index_vector_dim={along} is neither a dimension of the indices nor the one after the last",
-            operand=indices,
+
+    def __init__(self, op: HloOp, indices: int, names: Sequence[str]):
+        """names: of the attributes with `window`, `mapped`, the `dropped` dimensions but the batching ones, `batching` and `batched`"""
+        self.op, self.indices, self.names = op, indices, names
+        found = [integers(op.properties.get(name)) for name in names]
+        self.window, self.mapped, self.collapsed, self.batching, self.batched = found
+        self.along = integer(op.properties["index_vector_dim"])
+        self.dropped = {*self.collapsed, *self.batching}
+
+    # ----------------------------------------------------------------------------------------------------------- rule
+
+    def verify(self) -> None:
+        """raises RuleBroken unless the indices are integers, and the attributes name dimensions of them and of the array, in pairs."""
+        rank, indices = len(dims_of(self.op.operands[0])), as_array(self.op.operands[self.indices].type)
+        dims = indices.get_shape()
+        if not element_of(indices).is_integer:
+            raise self._broken("indices are integers", f"they are {type_text(indices)}")
+        if not 0 <= self.along <= len(dims):
+            raise self._broken(
+                f"index_vector_dim={self.along} is neither a dimension of the indices nor the one after the last"
+            )
+        row = dims[self.along] if self.along < len(dims) else 1
+        if not are_dimensions(self.mapped, rank) or row not in (len(self.mapped), UNBOUNDED):
+            raise self._broken(
+                f"{self._said(1)} does not fit", f"it names a dimension of {rank} for each number of a row of {row}"
+            )
+        for number, dropped in ((2, self.collapsed), (3, self.batching)):
+            verify_ascending(self.names[number], dropped, rank)
+        if not are_dimensions(self.batched, len(dims)):
+            raise self._broken(
+                f"{self._said(4)} are not different dimensions of the indices", f"they are {type_text(indices)}"
+            )
+        if self.along in self.batched or len(self.batching) != len(self.batched):
+            raise self._unpaired()
+
+    def _said(self, number: int) -> str:
+        """An attribute as it is written."""
+        return f"{self.names[number]}={{{','.join(map(str, integers(self.op.properties.get(self.names[number]))))}}}"
+
+    def _broken(self, message: str, *details: str) -> RuleBroken:
+        return RuleBroken(message, *details, operand=self.indices)
+
+    def _unpaired(self) -> RuleBroken:
+        array, indices = (type_text(self.op.operands[operand].type) for operand in (0, self.indices))
+        return self._broken(
+            f"{self._said(3)} and {self._said(4)} do not pair dimensions of one size",
+            f"the array is {array}, the indices {indices}",
         )
-    row = dims[along] if along < len(dims) else 1
-    if (
-        any(not 0 <= dim < rank for dim in mapped)
-        or len(set(mapped)) != len(mapped)
-        or row not in (len(mapped), UNBOUNDED)
-    ):
-        raise RuleBroken(
-            f"{name}={{{','.join(map(str, mapped))}}} does not fit",
-            f"it names a dimension of {rank} for each number of a row of {row}",
-            operand=indices,
-        )
+
+    def rows(self, s: Sizing) -> list[Number]:
+        """The sizes of the indices without `along`. States that batching dimensions of the array and of the indices are of one size."""
+        for dim, other in zip(self.batching, self.batched, strict=True):
+            s.same(s.axis(0, dim), s.axis(self.indices, other), self._unpaired)
+        return [size for dim, size in enumerate(s.axes(self.indices)) if dim != self.along]
+
+    # ----------------------------------------------------------------------------------------------------------- maps
+
+    @property
+    def row_dims(self) -> list[int]:
+        """The dimensions of the indices that number the rows."""
+        return [dim for dim in range(len(dims_of(self.op.operands[self.indices]))) if dim != self.along]
+
+    def numbering(self, all_windows: Sequence[int]) -> list[int]:
+        """The dimensions of the array of all windows, of these sizes, that number the windows: one for each of `row_dims`."""
+        return [dim for dim in range(len(all_windows)) if dim not in self.window]
+
+    def window_sizes(self, sizes: Iterable[int]) -> tuple[int, ...]:
+        """The size of a window in each dimension of the array; `sizes`: those of its own dimensions."""
+        own = iter(sizes)
+        return tuple(1 if dim in self.dropped else next(own) for dim in range(len(dims_of(self.op.operands[0]))))
+
+    def start_map(self, all_windows: Sequence[int]) -> IndexingMap:
+        """From an index of the array of all windows and a number's position in its row (range variable) to the number's index."""
+        whole = identity_map(all_windows)
+        results = [whole.results[dim] for dim in self.numbering(all_windows)]
+        if self.along < len(dims_of(self.op.operands[self.indices])):
+            results.insert(self.along, Expr.variable(len(whole.dims)))
+        return IndexingMap(tuple(results), whole.dims, (Variable(Interval(0, len(self.mapped) - 1)),))
+
+    def element_map(self, all_windows: Sequence[int], last_starts: Sequence[int]) -> IndexingMap:
+        """From an index of the array of all windows and the starts of its window (runtime variables) to an index of the array."""
+        whole, window = identity_map(all_windows), iter(self.window)
+        row_of = dict(zip(self.row_dims, self.numbering(all_windows), strict=True))
+        results = list[Expr]()
+        for dim in range(len(dims_of(self.op.operands[0]))):
+            if dim in self.batching:
+                at = whole.results[row_of[self.batched[self.batching.index(dim)]]]
+            else:
+                at = Expr.constant(0) if dim in self.dropped else whole.results[next(window)]
+            if dim in self.mapped:
+                at = at + Expr.variable(len(whole.dims) + self.mapped.index(dim))
+            results.append(at)
+        starts = tuple(Variable(Interval(0, last)) for last in last_starts)
+        return IndexingMap(tuple(results), whole.dims, runtime_vars=starts)
 
 
 def verify_ascending(name: str, numbers: Sequence[int], rank: int) -> None:
     """raises RuleBroken unless `numbers` are dimensions of an array of that rank in ascending order, each once."""
-    if list(numbers) != sorted(set(numbers)) or any(not 0 <= dim < rank for dim in numbers):
+    if not are_dimensions(numbers, rank) or list(numbers) != sorted(numbers):
         raise RuleBroken(
             f"{name}={{{','.join(map(str, numbers))}}} are not dimensions of an array of rank {rank}, in ascending order"
         )
 
 
-def verify_batching(
-    op: HloOp,
-    indices: int,
-    along: int,
-    of_array: DenseArrayBase[Any] | None,
-    of_indices: DenseArrayBase[Any] | None,
-    names: tuple[str, str],
-) -> None:
-    """Checks the batching dimensions, pairs of one of operand 0 and one of the indices, other than `along`.
-
-    indices  the number of the operand
-    names    the names of the attributes `of_array` and `of_indices`
-    """
-    pairs = integers(of_array), integers(of_indices)
-    rank = len(dims_of(op.operands[indices]))
-    if any(not 0 <= dim < rank for dim in pairs[1]) or len(set(pairs[1])) != len(pairs[1]):
-        raise RuleBroken(
-            f"{names[1]}={{{','.join(map(str, pairs[1]))}}} are not different dimensions of the indices",
-            f"they are {type_text(op.operands[indices].type)}",
-            operand=indices,
-        )
-    if along in pairs[1] or len(pairs[0]) != len(pairs[1]):
-        raise _unpaired(op, indices, pairs, names)
-
-
-def _unpaired(
-    op: HloOp, indices: int, pairs: tuple[tuple[int, ...], tuple[int, ...]], names: tuple[str, str]
-) -> RuleBroken:
-    texts = [f"{name}={{{','.join(map(str, numbers))}}}" for name, numbers in zip(names, pairs, strict=True)]
-    return RuleBroken(
-        f"{texts[0]} and {texts[1]} do not pair dimensions of one size",
-        f"the array is {type_text(op.operands[0].type)}, the indices {type_text(op.operands[indices].type)}",
-        operand=indices,
-    )
-
-
-def same_batches(
-    op: HloOp, s: Sizing, indices: int, of_array: tuple[int, ...], of_indices: tuple[int, ...], names: tuple[str, str]
-) -> None:
-    """The batching dimensions of operand 0 and of the indices are of the same sizes; arguments as for `verify_batching`."""
-    for dim, other in zip(of_array, of_indices, strict=True):
-        s.same(s.axis(0, dim), s.axis(indices, other), lambda: _unpaired(op, indices, (of_array, of_indices), names))
-
-
-GATHER_BATCHES = ("operand_batching_dims", "start_indices_batching_dims")
+OF_GATHER = (
+    *("offset_dims", "start_index_map", "collapsed_slice_dims"),
+    *("operand_batching_dims", "start_indices_batching_dims"),
+)
 
 
 def gathered(op: HloOp, s: Sizing, slice_sizes: Shape, outside: Broken) -> Shape:
     """The sizes of a gather's result: those of a slice at offset_dims, those of the indices at the others, in order."""
     fits_inside(s, slice_sizes, s.axes(0), outside)
-    properties = op.properties
-    batching, of_indices = (integers(properties.get(name)) for name in GATHER_BATCHES)
-    same_batches(op, s, 1, batching, of_indices, GATHER_BATCHES)
-    dropped = {*integers(properties["collapsed_slice_dims"]), *batching}
-    along, offsets = integer(properties["index_vector_dim"]), integers(properties["offset_dims"])
-    window = [size for dim, size in enumerate(slice_sizes) if dim not in dropped]
-    rest = [size for dim, size in enumerate(s.axes(1)) if dim != along]
-    found = iter(rest)
-    return [window[offsets.index(dim)] if dim in offsets else next(found) for dim in range(len(window) + len(rest))]
+    windows = IndexedWindows(op, 1, OF_GATHER)
+    rows = iter(windows.rows(s))
+    slices = [size for dim, size in enumerate(slice_sizes) if dim not in windows.dropped]
+    rank = len(slices) + len(windows.row_dims)
+    return [slices[windows.window.index(dim)] if dim in windows.window else next(rows) for dim in range(rank)]
 
 
 @op_definition
@@ -176,47 +201,24 @@ class GatherOp(HloOp):
     slice_sizes = prop_def(DenseArrayBase)
     indices_are_sorted = opt_prop_def(IntegerAttr)
 
+    @property
+    def windows(self) -> IndexedWindows:
+        return IndexedWindows(self, 1, OF_GATHER)
+
     def verify_(self) -> None:
         self.verify_operand_count()
-        operand, indices = (as_array(value.type) for value in self.operands)
+        operand, windows = as_array(self.operands[0].type), self.windows
         sizes = integers(self.slice_sizes)
-        dims = operand.get_shape()
-        if len(sizes) != len(dims):
+        if len(sizes) != operand.get_num_dims():
             raise self._outside()
-        batching, collapsed = integers(self.operand_batching_dims), integers(self.collapsed_slice_dims)
-        verify_ascending("collapsed_slice_dims", collapsed, len(dims))
-        verify_ascending("operand_batching_dims", batching, len(dims))
-        along = self.index_vector_dim.value.data
-        verify_batching(
-            self,
-            1,
-            along,
-            self.operand_batching_dims,
-            self.start_indices_batching_dims,
-            GATHER_BATCHES,
-        )
-        dropped = {*collapsed, *batching}
-        if any(sizes[dim] > 1 for dim in dropped):
+        windows.verify()
+        if any(sizes[dim] > 1 for dim in windows.dropped):
             raise RuleBroken("a dimension that a gather drops has slice size 1 or 0")
-        verify_index_map(
-            self,
-            1,
-            along,
-            integers(self.start_index_map),
-            len(dims),
-            "start_index_map",
-        )
-        window = [size for dim, size in enumerate(sizes) if dim not in dropped]
-        batch = [size for dim, size in enumerate(indices.get_shape()) if dim != along]
-        offsets = integers(self.offset_dims)
-        rank = len(window) + len(batch)
-        if (
-            len(offsets) != len(window)
-            or any(not 0 <= dim < rank for dim in offsets)
-            or list(offsets) != sorted(set(offsets))
-        ):
+        own, offsets = len(sizes) - len(windows.dropped), windows.window
+        rank = own + len(windows.row_dims)
+        if len(offsets) != own or not are_dimensions(offsets, rank) or list(offsets) != sorted(offsets):
             raise RuleBroken(
-                f"offset_dims={{{','.join(map(str, offsets))}}} do not name the {len(window)} dimensions of a slice",
+                f"offset_dims={{{','.join(map(str, offsets))}}} do not name the {own} dimensions of a slice",
                 f"the result is {type_text(self.result.type)}",
             )
         self.expect_type(array_type(operand.element_type, self.inferred_dims()), "slice_sizes and indices give")
@@ -232,9 +234,9 @@ class GatherOp(HloOp):
         return [gathered(self, s, integers(self.slice_sizes), self._outside)]
 
     @property
-    def mapped(self) -> list[int]:
-        """The dimensions of the operand in which the windows have starts, ascending."""
-        return sorted(integers(self.start_index_map))
+    def mapped(self) -> tuple[int, ...]:
+        """The dimension of the operand for each number of a row of indices."""
+        return integers(self.start_index_map)
 
     @property
     def last_starts(self) -> list[int]:
@@ -242,39 +244,13 @@ class GatherOp(HloOp):
         sizes, dims = integers(self.slice_sizes), dims_of(self.operands[0])
         return [dims[dim] - max(1, sizes[dim]) for dim in self.mapped]
 
-    def _batch(self) -> list[int]:
-        """The dimensions of the result that number the windows."""
-        return [dim for dim in range(len(dims_of(self.result))) if dim not in integers(self.offset_dims)]
-
     def start_map(self) -> IndexingMap:
         """From an index of the result and a number's position in its row of starts (range variable) to the number's index."""
-        whole, along = identity_map(dims_of(self.result)), self.index_vector_dim.value.data
-        row = Expr.variable(len(whole.dims))
-        results = [whole.results[dim] for dim in self._batch()]
-        if along < len(dims_of(self.operands[1])):
-            results.insert(along, row)
-        length = len(integers(self.start_index_map))
-        return IndexingMap(tuple(results), whole.dims, (Variable(Interval(0, length - 1)),))
+        return self.windows.start_map(dims_of(self.result))
 
     def element_map(self) -> IndexingMap:
         """From an index of the result and the window's clamped starts (runtime variables) to an index of the operand."""
-        whole = identity_map(dims_of(self.result))
-        offsets, batch = iter(integers(self.offset_dims)), self._batch()
-        batching = integers(self.operand_batching_dims)
-        along = self.index_vector_dim.value.data
-        rows = [dim for dim in range(len(dims_of(self.operands[1]))) if dim != along]
-        dropped = {*integers(self.collapsed_slice_dims), *batching}
-        results = list[Expr]()
-        for dim in range(len(dims_of(self.operands[0]))):
-            at = Expr.constant(0) if dim in dropped else whole.results[next(offsets)]
-            if dim in batching:
-                row = integers(self.start_indices_batching_dims)[batching.index(dim)]
-                at = whole.results[batch[rows.index(row)]]
-            if dim in self.mapped:
-                at = at + Expr.variable(len(whole.dims) + self.mapped.index(dim))
-            results.append(at)
-        starts = tuple(Variable(Interval(0, last)) for last in self.last_starts)
-        return IndexingMap(tuple(results), whole.dims, runtime_vars=starts)
+        return self.windows.element_map(dims_of(self.result), self.last_starts)
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         array, rows = operands
@@ -283,8 +259,7 @@ class GatherOp(HloOp):
             raise fault(self, f"no slice of {list(sizes)} fits inside {list(array.shape)}")
         where, of_start = np.indices(shape), self.start_map()
         starts = list[Array]()
-        for dim, last in zip(self.mapped, self.last_starts, strict=True):
-            number = integers(self.start_index_map).index(dim)
+        for number, last in enumerate(self.last_starts):
             place = tuple(np.broadcast_to(np.asarray(part), shape) for part in of_start.evaluate([*where], [number]))
             # As Python numbers: not every integer type can be compared with `last`.
             starts.append(np.clip(rows[place].astype(object), 0, max(last, 0)).astype(np.int64))
@@ -297,11 +272,11 @@ class GatherOp(HloOp):
     def runtime_origins(self, operand: int) -> tuple[tuple[int, IndexingMap], ...]:
         if operand != 0:
             return ()
-        rows, numbers = self.start_map(), integers(self.start_index_map)
+        rows = self.start_map()
         dims = [Expr.variable(number) for number in range(rows.num_dims)]
         return tuple(
-            (1, rows.with_variables_replaced([*dims, Expr.constant(numbers.index(dim))], dims=rows.dims))
-            for dim in self.mapped
+            (1, rows.with_variables_replaced([*dims, Expr.constant(number)], dims=rows.dims))
+            for number in range(len(self.mapped))
         )
 
     def reads_apart(self, operand: int) -> bool:
@@ -310,17 +285,20 @@ class GatherOp(HloOp):
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
         of_start, is_unsigned = self.start_map(), element_of(self.operands[1]).kind is Kind.UNSIGNED
         starts = list[SSAValue]()
-        for dim, last in zip(self.mapped, self.last_starts, strict=True):
+        for number, last in enumerate(self.last_starts):
             if last <= 0:
                 starts.append(constant_index(e.builder, 0))
                 continue
-            number = constant_index(e.builder, integers(self.start_index_map).index(dim))
-            value = e.operand(1, apply_indexing(e.builder, of_start, [*e.indices, number]))
+            row = [*e.indices, constant_index(e.builder, number)]
+            value = e.operand(1, apply_indexing(e.builder, of_start, row))
             starts.append(clamp_index(e.builder, value, last, is_unsigned=is_unsigned))
         return (e.operand(0, apply_indexing(e.builder, self.element_map(), [*e.indices, *starts])),)
 
 
-SCATTER_BATCHES = ("input_batching_dims", "scatter_indices_batching_dims")
+OF_SCATTER = (
+    *("update_window_dims", "scatter_dims_to_operand_dims", "inserted_window_dims"),
+    *("input_batching_dims", "scatter_indices_batching_dims"),
+)
 
 
 @op_definition
@@ -354,31 +332,15 @@ class ScatterOp(CallingOp):
             )
         arrays = [operand.type for operand in self.operands[:count]]
         self.expect_type(arrays[0] if count == 1 else tuple_type(arrays), "its operands are")
-        indices = as_array(self.operands[count].type)
-        along = self.index_vector_dim.value.data
-        batch = indices.get_num_dims() - (along < indices.get_num_dims())
-        window = integers(self.update_window_dims)
-        dims = dims_of(arrays[0])
-        verify_index_map(
-            self, count, along, integers(self.scatter_dims_to_operand_dims), len(dims), "scatter_dims_to_operand_dims"
-        )
-        verify_ascending("inserted_window_dims", integers(self.inserted_window_dims), len(dims))
-        verify_ascending("input_batching_dims", integers(self.input_batching_dims), len(dims))
-        verify_batching(
-            self,
-            count,
-            along,
-            self.input_batching_dims,
-            self.scatter_indices_batching_dims,
-            SCATTER_BATCHES,
-        )
-        dropped = {*integers(self.inserted_window_dims), *integers(self.input_batching_dims)}
+        places, rank = self.indexed, len(dims_of(arrays[0]))
+        places.verify()
+        window = places.window
         for i, array in enumerate(arrays[1:], 1):
-            if len(dims_of(array)) != len(dims):
-                raise self._arrays_differ(i)
+            if len(dims_of(array)) != rank:
+                raise self.arrays_differ(i)
         for i, update in enumerate(self.operands[count + 1 :], count + 1):
             verify_ascending("update_window_dims", window, len(dims_of(update)))
-            if len(window) != len(dims) - len(dropped):
+            if len(window) != rank - len(places.dropped):
                 raise self._outside(i)
             if as_array(update.type).element_type != as_array(arrays[i - count - 1]).element_type:
                 raise RuleBroken(
@@ -386,7 +348,7 @@ class ScatterOp(CallingOp):
                     f"updates are {type_text(update.type)}, the array {type_text(arrays[i - count - 1])}",
                     operand=i,
                 )
-            if len(dims_of(update)) - len(window) != batch:
+            if len(dims_of(update)) - len(window) != len(places.row_dims):
                 raise self._updates_misfit(i)
         self.inferred_shapes()
 
@@ -404,24 +366,12 @@ class ScatterOp(CallingOp):
             "the updates do not fit the indices", "updates are {}, indices {}".format(*types), operand=update
         )
 
-    def _arrays_differ(self, array: int) -> RuleBroken:
-        first, other = (type_text(self.operands[i].type) for i in (0, array))
-        return RuleBroken(
-            "the arrays of 'scatter' differ in shape",
-            f"operand {array} is {other}; operand 0 is {first}",
-            operand=array,
-        )
-
     def shapes(self, s: Sizing) -> Sequence[Shape]:
         """As the arrays; a window of the updates for each row of indices, and it fits into them."""
         count = len(self.operands) // 2
-        found = same_axes(s, range(count), self._arrays_differ)
-        batching, of_indices = integers(self.input_batching_dims), integers(self.scatter_indices_batching_dims)
-        same_batches(self, s, count, batching, of_indices, SCATTER_BATCHES)
-        dropped = {*integers(self.inserted_window_dims), *batching}
-        limits = [size for dim, size in enumerate(found) if dim not in dropped]
-        along, windows = self.index_vector_dim.value.data, integers(self.update_window_dims)
-        rows = [size for dim, size in enumerate(s.axes(count)) if dim != along]
+        found, places = same_axes(s, range(count), self.arrays_differ), self.indexed
+        limits = [size for dim, size in enumerate(found) if dim not in places.dropped]
+        rows, windows = places.rows(s), places.window
         same_axes(s, range(count + 1, len(self.operands)), self._updates_misfit)
         for i in range(count + 1, len(self.operands)):
             sizes, misfit, outside = s.axes(i), partial(self._updates_misfit, i), partial(self._outside, i)
@@ -454,6 +404,11 @@ class ScatterOp(CallingOp):
         return self.indices_are_sorted is not None and bool(self.indices_are_sorted.value.data)
 
     @property
+    def indexed(self) -> IndexedWindows:
+        """Its windows, as those of a gather from the first array whose result would be the updates."""
+        return IndexedWindows(self, len(self.operands) // 2, OF_SCATTER)
+
+    @property
     def mapped(self) -> tuple[int, ...]:
         """The dimension of the arrays for each number of a row of indices."""
         return integers(self.scatter_dims_to_operand_dims)
@@ -461,15 +416,13 @@ class ScatterOp(CallingOp):
     @property
     def scatter_dims(self) -> tuple[int, ...]:
         """The dimensions of the updates that number the rows of indices."""
-        rank = len(dims_of(self.updates[0]))
-        return tuple(dim for dim in range(rank) if dim not in integers(self.update_window_dims))
+        return tuple(self.indexed.numbering(dims_of(self.updates[0])))
 
     @property
     def window_sizes(self) -> tuple[int, ...]:
         """The size of a window in each dimension of the arrays."""
-        dropped = {*integers(self.inserted_window_dims), *integers(self.input_batching_dims)}
-        sizes = iter([dims_of(self.updates[0])[dim] for dim in integers(self.update_window_dims)])
-        return tuple(1 if dim in dropped else next(sizes) for dim in range(len(dims_of(self.arrays[0]))))
+        sizes = dims_of(self.updates[0])
+        return self.indexed.window_sizes(sizes[dim] for dim in integers(self.update_window_dims))
 
     @property
     def windows(self) -> int:
@@ -484,40 +437,19 @@ class ScatterOp(CallingOp):
 
     def start_map(self) -> IndexingMap:
         """From an index of the updates and a number's position in its row of indices (range variable) to the number's index."""
-        whole, along = identity_map(dims_of(self.updates[0])), self.index_vector_dim.value.data
-        results = [whole.results[dim] for dim in self.scatter_dims]
-        if along < len(dims_of(self.indices)):
-            results.insert(along, Expr.variable(len(whole.dims)))
-        return IndexingMap(tuple(results), whole.dims, (Variable(Interval(0, len(self.mapped) - 1)),))
+        return self.indexed.start_map(dims_of(self.updates[0]))
 
     def update_to_result(self) -> IndexingMap:
         """From an index of the updates and the starts of its window (runtime variables) to an index of the arrays."""
-        whole = identity_map(dims_of(self.updates[0]))
-        inserted, batching = integers(self.inserted_window_dims), integers(self.input_batching_dims)
-        window = iter(integers(self.update_window_dims))
-        along = self.index_vector_dim.value.data
-        rows = [dim for dim in range(len(dims_of(self.indices))) if dim != along]
-        results = list[Expr]()
-        for dim in range(len(dims_of(self.arrays[0]))):
-            if dim in batching:
-                row = integers(self.scatter_indices_batching_dims)[batching.index(dim)]
-                at = whole.results[self.scatter_dims[rows.index(row)]]
-            else:
-                at = Expr.constant(0) if dim in inserted else whole.results[next(window)]
-            if dim in self.mapped:
-                at = at + Expr.variable(len(whole.dims) + self.mapped.index(dim))
-            results.append(at)
-        starts = tuple(Variable(Interval(0, last)) for last in self.last_starts)
-        return IndexingMap(tuple(results), whole.dims, runtime_vars=starts)
+        return self.indexed.element_map(dims_of(self.updates[0]), self.last_starts)
 
     def _windows(self) -> tuple[list[Expr], list[Variable]]:
         """Index of a window, one expression per dimension of `scatter_dims`, from an index of the arrays and symbols; and the symbols."""
-        along, rank = self.index_vector_dim.value.data, len(dims_of(self.arrays[0]))
-        of_arrays, of_rows = integers(self.input_batching_dims), integers(self.scatter_indices_batching_dims)
+        places, rank = self.indexed, len(dims_of(self.arrays[0]))
         place, symbols = list[Expr](), list[Variable]()
-        for row in (dim for dim in range(len(dims_of(self.indices))) if dim != along):
-            if row in of_rows:
-                place.append(Expr.variable(of_arrays[of_rows.index(row)]))
+        for row in places.row_dims:
+            if row in places.batched:
+                place.append(Expr.variable(places.batching[places.batched.index(row)]))
             else:
                 place.append(Expr.variable(rank + len(symbols)))
                 symbols.append(Variable(Interval(0, dims_of(self.indices)[row] - 1), "window"))
@@ -545,8 +477,7 @@ class ScatterOp(CallingOp):
     def result_to_update(self) -> IndexingMap:
         """From an index of the arrays, a window and the index's distance from the window's starts (symbols) to an index of the updates."""
         whole, (place, symbols) = identity_map(dims_of(self.arrays[0])), self._windows()
-        dropped = {*integers(self.inserted_window_dims), *integers(self.input_batching_dims)}
-        sizes = self.window_sizes
+        dropped, sizes = self.indexed.dropped, self.window_sizes
         offsets = [Variable(Interval(0, sizes[dim] - 1)) for dim in self.mapped]
         behind = [
             Expr.variable(len(whole.dims) + len(symbols) + self.mapped.index(dim))

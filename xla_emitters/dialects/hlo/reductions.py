@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from itertools import product
 from math import prod
 from typing import Any, ClassVar
 
@@ -24,7 +23,15 @@ from xla_emitters.algebra.expression import Expr
 from xla_emitters.algebra.interval import Interval, Variable
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.build import apply_indexing
-from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, integers
+from xla_emitters.dialects.hlo.base import (
+    Call,
+    ElementContext,
+    HloOp,
+    RuleBroken,
+    at_least,
+    expect_dimensions,
+    integers,
+)
 from xla_emitters.dialects.hlo.called import fold, on_elements
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp, ComputationOp, find_computation, scalar_of
 from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing, same_axes
@@ -37,7 +44,7 @@ from xla_emitters.dialects.hlo.types import (
     tuple_types,
     type_text,
 )
-from xla_emitters.dialects.hlo.windows import WindowAttr, points_inside, window_map
+from xla_emitters.dialects.hlo.windows import WindowAttr, visited, window_map
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Array
 
@@ -76,7 +83,7 @@ class ReducingOp(CallingOp):
         for i in range(half):
             array, init = as_array(self.operands[i].type), as_array(self.operands[half + i].type)
             if array.get_num_dims() != rank:
-                raise self._differs(i)
+                raise self.arrays_differ(i)
             if init.get_shape():
                 raise RuleBroken("an initial value is a scalar", f"it is {type_text(init)}", operand=half + i)
         wanted = self.inferred_dims()
@@ -88,17 +95,9 @@ class ReducingOp(CallingOp):
     def verify_attributes(self, rank: int) -> None:
         """raises RuleBroken unless the attributes fit arrays of that rank."""
 
-    def _differs(self, operand: int) -> RuleBroken:
-        first, other = (type_text(self.operands[i].type) for i in (0, operand))
-        return RuleBroken(
-            f"the arrays of '{self.opcode}' differ in shape",
-            f"operand {operand} is {other}; operand 0 is {first}",
-            operand=operand,
-        )
-
     def shapes(self, s: Sizing) -> Sequence[Shape]:
         count = len(self.arrays)
-        return [self.reduced(s, same_axes(s, range(count), self._differs))] * count
+        return [self.reduced(s, same_axes(s, range(count), self.arrays_differ))] * count
 
     @abstractmethod
     def reduced(self, s: Sizing, sizes: Shape) -> Shape:
@@ -155,13 +154,7 @@ class ReduceOp(ReducingOp):
     dimensions = prop_def(DenseArrayBase)
 
     def verify_attributes(self, rank: int) -> None:
-        reduced = integers(self.dimensions)
-        if any(not 0 <= dim < rank for dim in reduced) or len(set(reduced)) != len(reduced):
-            raise RuleBroken(
-                f"dimensions={{{','.join(map(str, reduced))}}} of 'reduce' are not different dimensions of its operand",
-                f"it is {type_text(self.operands[0].type)}",
-                operand=0,
-            )
+        expect_dimensions(self, integers(self.dimensions), rank)
 
     def reduced(self, s: Sizing, sizes: Shape) -> Shape:
         return [size for dim, size in enumerate(sizes) if dim not in integers(self.dimensions)]
@@ -219,16 +212,11 @@ class ReduceWindowOp(ReducingOp):
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
         """Combines the elements of the window in row-major order, without those in the padding."""
-        count, index_map = len(self.arrays), self.reduced_map()
+        count = len(self.arrays)
         shape = dims_of(leaf_types(self.result.type)[0])
-        where = np.indices(shape)
         result = [np.broadcast_to(init, shape).copy() for init in operands[count:]]
         combine = on_elements(self, self.to_apply, call)
-        for offsets in product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in index_map.range_vars)):
-            inside = points_inside(index_map, where, offsets)
-            at = tuple(
-                np.broadcast_to(np.asarray(part), shape)[inside] for part in index_map.evaluate([*where], offsets)
-            )
+        for inside, (at,) in visited(shape, self.reduced_map()):
             chosen = [array[at] for array in operands[:count]]
             combined = combine([*(part[inside] for part in result), *chosen])
             for part, value in zip(result, combined, strict=True):

@@ -19,13 +19,7 @@ from xla_emitters.dialects.hlo.base import HloOp, RuleBroken, at_least
 from xla_emitters.dialects.hlo.computation import Callee
 from xla_emitters.dialects.hlo.contractions import DotDimensions
 from xla_emitters.dialects.hlo.control_meaning import evaluated_by_library
-from xla_emitters.dialects.hlo.rule_ops import (
-    RuleOp,
-    RuleRow,
-    class_of,
-    element_scalar,
-    scalar,
-)
+from xla_emitters.dialects.hlo.rule_ops import RuleOp, RuleRow, class_of, element_scalar, scalar
 from xla_emitters.dialects.hlo.shape_rule import INTS, Broken, Number, Shape, Sizing, said, same_axes, spelled
 from xla_emitters.dialects.hlo.types import (
     ArrayType,
@@ -237,10 +231,7 @@ def _select_and_scatter_shapes(op: RuleOp, s: Sizing) -> list[Shape]:
 def _select_and_scatter_callees(op: RuleOp) -> tuple[Callee, ...]:
     (select,), (scatter,) = op.symbols("select"), op.symbols("scatter")
     element, source = element_scalar(op.type_of(0)), element_scalar(op.type_of(1))
-    return (
-        Callee(select, [element, element], scalar("pred")),
-        Callee(scatter, [source, source], source),
-    )
+    return (Callee(select, [element, element], scalar("pred")), Callee(scatter, [source, source], source))
 
 
 def _scan(op: RuleOp) -> None:
@@ -396,13 +387,24 @@ ROWS: tuple[RuleRow, ...] = (
         shapes=_triangular_solve_shapes,
         static=True,
     ),
-    *(
-        RuleRow(opcode, operands, _normalised, _NORM, meaning=value, shapes=_batch_norm_shapes)
-        for opcode, operands, value in (
-            ("batch-norm-training", range(3, 4), meaning.batch_norm_training),
-            ("batch-norm-inference", range(5, 6), meaning.batch_norm_inference),
-            ("batch-norm-grad", range(5, 6), meaning.batch_norm_grad),
-        )
+    RuleRow(
+        "batch-norm-training",
+        range(3, 4),
+        _normalised,
+        _NORM,
+        meaning=meaning.batch_norm_training,
+        shapes=_batch_norm_shapes,
+    ),
+    RuleRow(
+        "batch-norm-inference",
+        range(5, 6),
+        _normalised,
+        _NORM,
+        meaning=meaning.batch_norm_inference,
+        shapes=_batch_norm_shapes,
+    ),
+    RuleRow(
+        "batch-norm-grad", range(5, 6), _normalised, _NORM, meaning=meaning.batch_norm_grad, shapes=_batch_norm_shapes
     ),
     RuleRow(
         "select-and-scatter",

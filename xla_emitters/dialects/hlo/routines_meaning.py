@@ -12,7 +12,6 @@ Batch normalisation is computed in float64 and rounded once. Source: HLO's opera
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from xla_emitters.dialects.hlo.called import on_elements
 from xla_emitters.dialects.hlo.convert import convert_array, wrap
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import element_of
-from xla_emitters.dialects.hlo.windows import WindowAttr, points_inside, window_map
+from xla_emitters.dialects.hlo.windows import WindowAttr, visited, window_map
 from xla_emitters.dtypes import Array, Kind, dtype
 
 
@@ -83,23 +82,19 @@ def select_and_scatter(op: RuleOp, operands: Sequence[Any], call: Call) -> Array
     window = op.properties["window"]
     assert isinstance(window, WindowAttr)
     shape: tuple[int, ...] = source.shape
-    index_map, where = window_map(window.data, array.shape), np.indices(shape)
-    chosen, has = np.zeros(shape, array.dtype), np.zeros(shape, np.bool_)
-    number, places = np.full(shape, -1), list[tuple[Array, ...]]()
-    offsets = list(product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in index_map.range_vars)))
-    for k, offset in enumerate(offsets):
-        inside = points_inside(index_map, where, offset)
-        at = tuple(np.broadcast_to(np.asarray(part), shape) for part in index_map.evaluate([*where], offset))
-        places.append(at)
-        value = array[tuple(part[inside] for part in at)]
+    visits = list(visited(shape, window_map(window.data, array.shape)))
+    chosen, number = np.zeros(shape, array.dtype), np.full(shape, -1)
+    for k, (inside, (at,)) in enumerate(visits):
+        value = array[at]
         takes = np.zeros(shape, np.bool_)
-        takes[inside] = ~has[inside] | ~keeps([chosen[inside], value])[0]
-        chosen[takes], number[takes], has[takes] = value[takes[inside]], k, True
+        takes[inside] = (number[inside] < 0) | ~keeps([chosen[inside], value])[0]
+        chosen[takes], number[takes] = value[takes[inside]], k
     found = np.full(array.shape, init, source.dtype)
-    for k, at in enumerate(places):
+    for k, (inside, (at,)) in enumerate(visits):
         # At one offset, two windows select two different elements.
-        taken = tuple(part[number == k] for part in at)
-        found[taken] = combine([found[taken], source[number == k]])[0]
+        selects = number == k
+        taken = tuple(part[selects[inside]] for part in at)
+        found[taken] = combine([found[taken], source[selects]])[0]
     return found
 
 

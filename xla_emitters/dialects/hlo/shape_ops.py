@@ -25,7 +25,16 @@ from xla_emitters.algebra.interval import Interval
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import bitcast_map, broadcast_map, identity_map, reshape_map, transpose_map
 from xla_emitters.dialects.build import apply_indexing, constant_index, constraints_check
-from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, at_least, integers
+from xla_emitters.dialects.hlo.base import (
+    Call,
+    ElementContext,
+    HloOp,
+    RuleBroken,
+    at_least,
+    expect_dimensions,
+    integers,
+    only_dimension,
+)
 from xla_emitters.dialects.hlo.shape_rule import UNKNOWN, Number, Shape, Sizing, padded, said
 from xla_emitters.dialects.hlo.types import (
     array_type,
@@ -63,15 +72,6 @@ class MoveOp(HloOp):
     def verify_shape(self) -> None:
         """Checks the relation between the operand's sizes and the result's."""
 
-    def verify_dimensions(self, dimensions: Sequence[int], rank: int) -> None:
-        """raises RuleBroken unless `dimensions` are different dimensions of an array of that rank."""
-        if any(not 0 <= dim < rank for dim in dimensions) or len(set(dimensions)) != len(dimensions):
-            shown = ",".join(map(str, dimensions))
-            raise RuleBroken(
-                f"dimensions={{{shown}}} of '{self.opcode}' are not different dimensions of an array of rank {rank}",
-                f"the operand is {type_text(self.operands[0].type)}, the result {type_text(self.result.type)}",
-            )
-
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
         (index_map,) = self.output_to_input()
         return (e.operand(0, apply_indexing(e.builder, index_map, e.indices)),)
@@ -107,7 +107,7 @@ class BroadcastOp(MoveOp):
     def verify_shape(self) -> None:
         result, dimensions = dims_of(self.result), integers(self.dimensions)
         expect_one_per_dimension(self, dimensions)
-        self.verify_dimensions(dimensions, len(result))
+        expect_dimensions(self, dimensions, len(result))
         if not same_dims(result, self.inferred_dims()):
             raise RuleBroken(
                 "broadcast changes a size",
@@ -252,7 +252,7 @@ class TransposeOp(MoveOp):
 
     def verify_shape(self) -> None:
         operand, permutation = dims_of(self.operands[0]), integers(self.dimensions)
-        self.verify_dimensions(permutation, len(operand))
+        expect_dimensions(self, permutation, len(operand))
         if len(permutation) != len(operand):
             raise RuleBroken(
                 f"transpose of {type_text(self.operands[0].type)} with {len(permutation)} dimensions",
@@ -327,7 +327,7 @@ class ReverseOp(MoveOp):
     dimensions = prop_def(DenseArrayBase)
 
     def verify_shape(self) -> None:
-        self.verify_dimensions(integers(self.dimensions), len(dims_of(self.operands[0])))
+        expect_dimensions(self, integers(self.dimensions), len(dims_of(self.operands[0])))
         self.expect_dims(self.inferred_dims(), "its operand has")
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
@@ -363,26 +363,16 @@ class ConcatenateOp(HloOp):
     def verify_(self) -> None:
         self.verify_operand_count()
         first = as_array(self.operands[0].type)
-        sizes = first.get_shape()
-        dimensions = integers(self.dimensions)
-        if len(dimensions) != 1 or not 0 <= dimensions[0] < len(sizes):
-            raise RuleBroken(
-                f"'concatenate' is along one dimension of an array of rank {len(sizes)}",
-                f"it has dimensions={{{','.join(map(str, dimensions))}}}",
-            )
+        rank = first.get_num_dims()
+        only_dimension(self, integers(self.dimensions), rank)
         for i, operand in enumerate(self.operands[1:], 1):
             other = as_array(operand.type)
-            if other.get_num_dims() != len(sizes) or other.element_type != first.element_type:
+            if other.get_num_dims() != rank or other.element_type != first.element_type:
                 raise self._differs(i)
         self.expect_type(array_type(first.element_type, self.inferred_dims()), "its operands give")
 
     def _differs(self, operand: int) -> RuleBroken:
-        first, other = (type_text(self.operands[i].type) for i in (0, operand))
-        return RuleBroken(
-            "concatenated operands differ in more than the size along one dimension",
-            f"operand {operand} is {other}; operand 0 is {first}",
-            operand=operand,
-        )
+        return self.arrays_differ(operand, "differ in more than the size along one dimension")
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
         found = s.axes(0)
@@ -442,6 +432,17 @@ class ConcatenateOp(HloOp):
         return (*e.indices[: self.dimension], index, *e.indices[self.dimension + 1 :])
 
 
+def expect_filler(op: HloOp) -> None:
+    """raises RuleBroken unless operand 1 of a pad is a scalar of the type of operand 0."""
+    operand, filler = (as_array(value.type) for value in op.operands[:2])
+    if filler != array_type(operand.element_type, ()):
+        raise RuleBroken(
+            "the padding value is not a scalar of the operand's type",
+            f"it is {type_text(filler)}; the operand is {type_text(operand)}",
+            operand=1,
+        )
+
+
 @op_definition
 class PadOp(HloOp):
     """The operand with copies of a scalar before, after and between its elements; a negative number removes elements."""
@@ -455,14 +456,8 @@ class PadOp(HloOp):
 
     def verify_(self) -> None:
         self.verify_operand_count()
-        operand, filler = (as_array(value.type) for value in self.operands)
-        edges = rows(self.edges)
-        if filler != array_type(operand.element_type, ()):
-            raise RuleBroken(
-                "the padding value is not a scalar of the operand's type",
-                f"it is {type_text(filler)}; the operand is {type_text(operand)}",
-                operand=1,
-            )
+        expect_filler(self)
+        operand, edges = as_array(self.operands[0].type), rows(self.edges)
         if len(edges) != operand.get_num_dims() or any(interior < 0 for _, _, interior in edges):
             raise RuleBroken(
                 f"padding of {len(edges)} dimensions does not fit {type_text(operand)}",
@@ -500,10 +495,7 @@ class PadOp(HloOp):
             if interior:
                 constraints.append(((index - low) % (interior + 1), Interval(0, 0)))
             results.append((index - low) // (interior + 1))
-        return (
-            IndexingMap(tuple(results), whole.dims, constraints=tuple(constraints)),
-            IndexingMap((), whole.dims),
-        )
+        return (IndexingMap(tuple(results), whole.dims, constraints=tuple(constraints)), IndexingMap((), whole.dims))
 
     def input_to_output(self) -> tuple[IndexingMap, ...]:
         whole = identity_map(dims_of(self.operands[0]))

@@ -19,17 +19,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeAlias, TypeGuard, cast
+from typing import NamedTuple, TypeAlias, TypeGuard, cast
 
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    ArrayAttr,
-    IntAttr,
-    StringAttr,
-    TensorType,
-    TupleType,
-)
-from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, TensorType, TupleType
+from xdsl.ir import Attribute, Data, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -65,8 +58,7 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
     contents: Attribute = param_def()
 
 
-@irdl_attr_definition
-class LayoutAttr(ParametrizedAttribute):
+class Layout(NamedTuple):
     """The memory order of an array that is not plainly row major, and the bounds of its dynamic dimensions.
 
     minor_to_major  a permutation of the dimensions, fastest varying first
@@ -74,40 +66,31 @@ class LayoutAttr(ParametrizedAttribute):
     bounds          one number per dimension, UNBOUNDED for static and for unbounded ones; empty when no dimension has a bound
     """
 
+    minor_to_major: tuple[int, ...]
+    suffix: str = ""
+    bounds: tuple[int, ...] = ()
+
+
+@irdl_attr_definition
+class LayoutAttr(Data[Layout]):
+    """A layout in IR; `.data` is the layout."""
+
     name = "hlo.layout"
 
-    order: ArrayAttr[IntAttr]
-    suffix: StringAttr
-    limits: ArrayAttr[IntAttr]
-
-    def __init__(self, minor_to_major: Sequence[int], suffix: str = "", bounds: Sequence[int] = ()):
-        super().__init__(
-            _int_list(minor_to_major),
-            StringAttr(suffix),
-            _int_list(bounds),
-        )
-
-    @property
-    def minor_to_major(self) -> tuple[int, ...]:
-        return tuple(dim.data for dim in self.order)
-
-    @property
-    def bounds(self) -> tuple[int, ...]:
-        return tuple(bound.data for bound in self.limits)
-
     def verify(self) -> None:
-        if sorted(self.minor_to_major) != list(range(len(self.minor_to_major))):
-            raise VerifyException(f"layout {{{_commas(self.minor_to_major)}}} is not a permutation of the dimensions")
-        if self.bounds and len(self.bounds) != len(self.minor_to_major):
-            raise VerifyException(f"{len(self.bounds)} bounds for {len(self.minor_to_major)} dimensions")
+        order, _, bounds = self.data
+        if sorted(order) != list(range(len(order))):
+            raise VerifyException(f"layout {{{_commas(order)}}} is not a permutation of the dimensions")
+        if bounds and len(bounds) != len(order):
+            raise VerifyException(f"{len(bounds)} bounds for {len(order)} dimensions")
 
     @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+    def parse_parameter(cls, parser: AttrParser) -> Layout:
         def bound() -> int:
             return UNBOUNDED if parser.parse_optional_punctuation("?") else parser.parse_integer()
 
         with parser.in_angle_brackets():
-            order = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+            order = _parse_numbers(parser)
             suffix, bounds = "", list[int]()
             while parser.parse_optional_punctuation(","):
                 if parser.parse_optional_keyword("bounds"):
@@ -115,75 +98,61 @@ class LayoutAttr(ParametrizedAttribute):
                     bounds = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, bound)
                 else:
                     suffix = parser.parse_str_literal()
-        return _int_list(order), StringAttr(suffix), _int_list(bounds)
+        return Layout(order, suffix, tuple(bounds))
 
-    def print_parameters(self, printer: Printer) -> None:
+    def print_parameter(self, printer: Printer) -> None:
+        order, suffix, bounds = self.data
         with printer.in_angle_brackets():
-            printer.print_string(f"[{', '.join(map(str, self.minor_to_major))}]")
-            if self.suffix.data:
+            printer.print_string(str(list(order)))
+            if suffix:
                 printer.print_string(", ")
-                printer.print_string_literal(self.suffix.data)
-            if self.bounds:
-                shown = ", ".join("?" if bound == UNBOUNDED else str(bound) for bound in self.bounds)
+                printer.print_string_literal(suffix)
+            if bounds:
+                shown = ", ".join("?" if bound == UNBOUNDED else str(bound) for bound in bounds)
                 printer.print_string(f", bounds = [{shown}]")
 
 
-@irdl_attr_definition
-class AliasAttr(ParametrizedAttribute):
-    """An output of the module that may, or must, take the memory of a parameter: `#hlo.alias<[1], 0, [], "may-alias">`.
+class Alias(NamedTuple):
+    """An output of the module that may, or must, take the memory of a parameter.
 
-    output, index  the indices of the array in the (possibly nested) tuple of the output and of the parameter
-    parameter      its number
-    kind           "may-alias" or "must-alias"
+    output     the index of the array in the (possibly nested) tuple of the output
+    parameter  its number
+    inside     the index of the array in the parameter
+    kind       "may-alias" or "must-alias"
     """
+
+    output: tuple[int, ...]
+    parameter: int
+    inside: tuple[int, ...]
+    kind: str
+
+
+@irdl_attr_definition
+class AliasAttr(Data[Alias]):
+    """An alias in IR, `#hlo.alias<[1], 0, [], "may-alias">`; `.data` is the alias."""
 
     name = "hlo.alias"
 
-    output_index: ArrayAttr[IntAttr]
-    parameter_number: IntAttr
-    parameter_index: ArrayAttr[IntAttr]
-    alias_kind: StringAttr
-
-    def __init__(self, output: Sequence[int], parameter: int, index: Sequence[int], kind: str):
-        super().__init__(_int_list(output), IntAttr(parameter), _int_list(index), StringAttr(kind))
-
-    @property
-    def output(self) -> tuple[int, ...]:
-        return tuple(number.data for number in self.output_index)
-
-    @property
-    def parameter(self) -> int:
-        return self.parameter_number.data
-
-    @property
-    def index(self) -> tuple[int, ...]:
-        return tuple(number.data for number in self.parameter_index)
-
-    @property
-    def kind(self) -> str:
-        return self.alias_kind.data
-
     @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+    def parse_parameter(cls, parser: AttrParser) -> Alias:
         with parser.in_angle_brackets():
-            output = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+            output = _parse_numbers(parser)
             parser.parse_punctuation(",")
             parameter = parser.parse_integer()
             parser.parse_punctuation(",")
-            index = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+            inside = _parse_numbers(parser)
             parser.parse_punctuation(",")
-            kind = parser.parse_str_literal()
-        return _int_list(output), IntAttr(parameter), _int_list(index), StringAttr(kind)
+            return Alias(output, parameter, inside, parser.parse_str_literal())
 
-    def print_parameters(self, printer: Printer) -> None:
-        output, index = (f"[{', '.join(map(str, numbers))}]" for numbers in (self.output, self.index))
+    def print_parameter(self, printer: Printer) -> None:
+        output, parameter, inside, kind = self.data
         with printer.in_angle_brackets():
-            printer.print_string(f"{output}, {self.parameter}, {index}, ")
-            printer.print_string_literal(self.kind)
+            printer.print_string(f"{list(output)}, {parameter}, {list(inside)}, ")
+            printer.print_string_literal(kind)
 
 
-def _int_list(numbers: Sequence[int]) -> ArrayAttr[IntAttr]:
-    return ArrayAttr([IntAttr(number) for number in numbers])
+def _parse_numbers(parser: AttrParser) -> tuple[int, ...]:
+    return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer))
 
 
 def default_order(rank: int) -> tuple[int, ...]:
@@ -218,7 +187,7 @@ def _array_type(
         bounds = ()
     if order == default_order(len(dims)) and not suffix and not bounds:
         return TensorType(element, dims)
-    return TensorType(element, dims, LayoutAttr(order, suffix, bounds))
+    return TensorType(element, dims, LayoutAttr(Layout(order, suffix, bounds)))
 
 
 def is_array(ir_type: Attribute) -> TypeGuard[ArrayType]:
@@ -262,7 +231,7 @@ def size_bounds(ir_type: Attribute) -> tuple[int, ...]:
     """The largest sizes of an array: for a dynamic dimension its bound, or UNBOUNDED."""
     array = as_array(ir_type)
     dims = array.get_shape()
-    bounds = array.encoding.bounds if isinstance(array.encoding, LayoutAttr) else ()
+    bounds = array.encoding.data.bounds if isinstance(array.encoding, LayoutAttr) else ()
     return tuple(bounds[i] if bounds and size == UNBOUNDED else size for i, size in enumerate(dims))
 
 
@@ -275,7 +244,7 @@ def minor_to_major(ir_type: Attribute) -> tuple[int, ...]:
     """The dimensions of an array from the fastest varying to the slowest."""
     array = as_array(ir_type)
     if isinstance(array.encoding, LayoutAttr):
-        return array.encoding.minor_to_major
+        return array.encoding.data.minor_to_major
     return default_order(array.get_num_dims())
 
 
@@ -367,12 +336,12 @@ def type_text(ir_type: Attribute, layout: bool = False) -> str:
 def _array_text(ir_type: ArrayType, layout: bool) -> str:
     encoding = ir_type.encoding
     dims = ir_type.get_shape()
-    bounds = encoding.bounds if isinstance(encoding, LayoutAttr) else ()
+    bounds = encoding.data.bounds if isinstance(encoding, LayoutAttr) else ()
     shown = [_dim_text(dim, bounds[i] if bounds else UNBOUNDED) for i, dim in enumerate(dims)]
     text = f"{dtype_of(ir_type.element_type).name}[{','.join(shown)}]"
     if not layout:
         return text
-    suffix = encoding.suffix.data if isinstance(encoding, LayoutAttr) else ""
+    suffix = encoding.data.suffix if isinstance(encoding, LayoutAttr) else ""
     if not dims and not suffix:
         return text
     return f"{text}{{{_commas(minor_to_major(ir_type))}{':' + suffix if suffix else ''}}}"

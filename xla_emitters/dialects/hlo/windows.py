@@ -10,7 +10,8 @@ Source: docs/reference/1 3.6, 6.8 "window".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 
 import numpy as np
 from xdsl.ir import Data
@@ -137,12 +138,21 @@ def window_map(window: Window, dims: Sequence[int]) -> IndexingMap:
     return IndexingMap(tuple(results), places, elements, constraints=tuple(constraints)).simplify()
 
 
-def points_inside(index_map: IndexingMap, where: Array, symbols: Sequence[int]) -> Array:
-    """Mask of the positions `where` (one array per dim) that are in the map's domain with these values of its symbols."""
-    inside = np.broadcast_to(np.asarray(index_map.constraints_satisfied([*where], symbols)), where.shape[1:])
-    for at, variable in zip(where, index_map.dims, strict=True):
-        inside = inside & (at >= variable.bounds.lower) & (at <= variable.bounds.upper)
-    return inside
+def visited(shape: Sequence[int], *maps: IndexingMap) -> Iterator[tuple[Array, list[tuple[Array, ...]]]]:
+    """For each value of the range variables, the last one fastest: the mask of the indices of an array of `shape` that are in the
+    first map's domain, and for each map what it maps these to. The maps have the same variables."""
+    where, first = np.indices(shape), maps[0]
+    for symbols in product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in first.range_vars)):
+        inside = np.broadcast_to(np.asarray(first.constraints_satisfied([*where], symbols)), where.shape[1:])
+        for at, variable in zip(where, first.dims, strict=True):
+            inside = inside & (at >= variable.bounds.lower) & (at <= variable.bounds.upper)
+        yield (
+            inside,
+            [
+                tuple(np.broadcast_to(np.asarray(part), shape)[inside] for part in each.evaluate([*where], symbols))
+                for each in maps
+            ],
+        )
 
 
 @irdl_attr_definition

@@ -15,7 +15,6 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
     IntegerAttr,
-    IntegerType,
     StringAttr,
     SymbolRefAttr,
     i1,
@@ -25,7 +24,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import OptPropertyDef
 
 from xla_emitters.dialects.attributes import integer_array
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.shape_ops import rows
 from xla_emitters.dialects.hlo.types import type_text
 from xla_emitters.dialects.hlo.windows import Window, WindowAttr
@@ -48,6 +47,20 @@ class Syntax:
     text: Callable[[Attribute], str]
 
 
+def _listed(what: str, one: Syntax, comma: str = ", ") -> Syntax:
+    """`{item, item}`; `what` is the noun of an item, with its article."""
+
+    def parse(cursor: HloCursor) -> Attribute:
+        cursor.expect("{", f"before a list: {{{what}, ...}}")
+        return ArrayAttr(cursor.items("}", lambda: one.parse(cursor), what))
+
+    def text(attribute: Attribute) -> str:
+        assert isa(attribute, ArrayAttr[Attribute])
+        return f"{{{comma.join(map(one.text, attribute))}}}"
+
+    return Syntax(parse, text)
+
+
 # ------------------------------------------------------------------------------------------------------------- lists of numbers
 
 
@@ -61,26 +74,20 @@ def _integers_text(attribute: Attribute) -> str:
     return f"{{{','.join(map(str, attribute.get_values()))}}}"
 
 
-def _parse_ranges(cursor: HloCursor) -> Attribute:
-    """`{[start:limit], [start:limit:stride]}`"""
-
-    def parse_range() -> DenseArrayBase[IntegerType]:
-        cursor.expect("[", "before the start of a range")
-        numbers = [cursor.integer("the start of a range")]
-        cursor.expect(":", "after the start of a range")
-        numbers.append(cursor.integer("the limit of a range"))
-        numbers.append(cursor.integer("the stride of a range") if cursor.accept(":") else 1)
-        cursor.expect("]", "after a range")
-        return integer_array(numbers)
-
-    cursor.expect("{", "before the ranges of a slice")
-    return ArrayAttr(cursor.items("}", parse_range, "a range"))
+def _parse_range(cursor: HloCursor) -> Attribute:
+    """`[start:limit]`, `[start:limit:stride]`"""
+    cursor.expect("[", "before the start of a range")
+    numbers = [cursor.integer("the start of a range")]
+    cursor.expect(":", "after the start of a range")
+    numbers.append(cursor.integer("the limit of a range"))
+    numbers.append(cursor.integer("the stride of a range") if cursor.accept(":") else 1)
+    cursor.expect("]", "after a range")
+    return integer_array(numbers)
 
 
-def _ranges_text(attribute: Attribute) -> str:
-    assert isa(attribute, ArrayAttr[Attribute])
-    shown = (f"[{start}:{limit}{f':{stride}' if stride != 1 else ''}]" for start, limit, stride in rows(attribute))
-    return f"{{{', '.join(shown)}}}"
+def _range_text(attribute: Attribute) -> str:
+    start, limit, stride = integers(attribute)
+    return f"[{start}:{limit}{f':{stride}' if stride != 1 else ''}]"
 
 
 # --------------------------------------------------------------------------------------------------------- padding and windows
@@ -190,16 +197,6 @@ def _computation_text(attribute: Attribute) -> str:
     return f"%{attribute.root_reference.data}"
 
 
-def _parse_computations(cursor: HloCursor) -> Attribute:
-    cursor.expect("{", "before a list of computations")
-    return ArrayAttr(cursor.items("}", lambda: _parse_computation(cursor), "a computation"))
-
-
-def _computations_text(attribute: Attribute) -> str:
-    assert isa(attribute, ArrayAttr[SymbolRefAttr])
-    return f"{{{', '.join(map(_computation_text, attribute))}}}"
-
-
 def _parse_number(cursor: HloCursor) -> Attribute:
     """A real number; stored as written."""
     if cursor.token.kind not in (HloTokenKind.FLOAT, HloTokenKind.INT):
@@ -209,18 +206,7 @@ def _parse_number(cursor: HloCursor) -> Attribute:
 
 def _parse_size_lists(cursor: HloCursor) -> Attribute:
     """`{1,2}`, or `{{1,2},{3,4}}` for a collective-permute of several slices."""
-    return _parse_lists(cursor) if cursor.peek().text == "{" else _parse_integers(cursor)
-
-
-def _parse_lists(cursor: HloCursor) -> Attribute:
-    """`{{0,1},{2,3}}`"""
-    cursor.expect("{", "before a list of lists of numbers")
-    return ArrayAttr(cursor.items("}", lambda: _parse_integers(cursor), "a list of numbers"))
-
-
-def _lists_text(attribute: Attribute) -> str:
-    assert isa(attribute, ArrayAttr[Attribute])
-    return f"{{{','.join(map(_integers_text, attribute))}}}"
+    return (LISTS if cursor.peek().text == "{" else INTEGERS).parse(cursor)
 
 
 def _parse_groups(cursor: HloCursor) -> Attribute:
@@ -228,7 +214,7 @@ def _parse_groups(cursor: HloCursor) -> Attribute:
     of an axis: `mesh['x'=2,'y'=4], device_ids=([4,2]T(1,0)) {'x','y':(1)2}`; the latter two are stored as written.
     """
     if cursor.at("{"):
-        return _parse_lists(cursor)
+        return LISTS.parse(cursor)
     start = cursor.token.start
     if cursor.accept("mesh"):
         cursor.opaque("the axes of the mesh and their sizes")
@@ -252,17 +238,6 @@ def _shape_text(attribute: Attribute) -> str:
     return type_text(attribute, True)
 
 
-def _parse_shapes(cursor: HloCursor) -> Attribute:
-    """`{f32[8]{0}, (s32[], f32[2]{0})}`"""
-    cursor.expect("{", "before a list of shapes")
-    return ArrayAttr(cursor.items("}", ShapeReader(cursor).shape, "a shape"))
-
-
-def _shapes_text(attribute: Attribute) -> str:
-    assert isa(attribute, ArrayAttr[Attribute])
-    return f"{{{', '.join(map(_shape_text, attribute))}}}"
-
-
 def _parse_typed_literal(cursor: HloCursor) -> Attribute:
     """A shape and a literal of that shape: a list of the type and the value, as in an `hlo.constant`."""
     literal_type = ShapeReader(cursor).shape()
@@ -280,7 +255,7 @@ def _typed_literal_text(attribute: Attribute) -> str:
 
 
 INTEGERS = Syntax(_parse_integers, _integers_text)
-RANGES = Syntax(_parse_ranges, _ranges_text)
+RANGES = _listed("a range", Syntax(_parse_range, _range_text))
 PADDING = Syntax(_parse_padding, _padding_text)
 WINDOW = Syntax(_parse_window, _window_text)
 INTEGER = Syntax(lambda cursor: IntegerAttr(cursor.integer("a number"), i64), _integer_text)
@@ -291,116 +266,70 @@ LABELS = Syntax(
     lambda cursor: StringAttr(cursor.expect_kind(HloTokenKind.LABELS, "the value of dim_labels").text), _text_of_string
 )
 COMPUTATION = Syntax(_parse_computation, _computation_text)
-COMPUTATIONS = Syntax(_parse_computations, _computations_text)
+COMPUTATIONS = _listed("a computation", COMPUTATION)
 OPAQUE = Syntax(lambda cursor: StringAttr(cursor.opaque("a value")), _text_of_string)
 NUMBER = Syntax(_parse_number, _text_of_string)
-LISTS = Syntax(_parse_lists, _lists_text)
+LISTS = _listed("a list of numbers", INTEGERS, ",")
 SIZE_LISTS = Syntax(
     _parse_size_lists,
-    lambda attribute: _lists_text(attribute) if isa(attribute, ArrayAttr[Attribute]) else _integers_text(attribute),
+    lambda attribute: LISTS.text(attribute) if isa(attribute, ArrayAttr[Attribute]) else _integers_text(attribute),
 )
 GROUPS = Syntax(
-    _parse_groups, lambda attribute: attribute.data if isinstance(attribute, StringAttr) else _lists_text(attribute)
+    _parse_groups, lambda attribute: attribute.data if isinstance(attribute, StringAttr) else LISTS.text(attribute)
 )
 SHAPE = Syntax(lambda cursor: ShapeReader(cursor).shape(), _shape_text)
-SHAPES = Syntax(_parse_shapes, _shapes_text)
+SHAPES = _listed("a shape", SHAPE)
 TYPED_LITERAL = Syntax(_parse_typed_literal, _typed_literal_text)
 
 
 # ------------------------------------------------------------------------------------------------------------------- the table
 
-SYNTAX: dict[str, Syntax] = {
-    "algorithm": OPAQUE,
-    "api_version": WORD,
-    "async_execution_thread": OPAQUE,
-    "batch_group_count": INTEGER,
-    "body": COMPUTATION,
-    "branch_computations": COMPUTATIONS,
-    "called_computations": COMPUTATIONS,
-    "calls": COMPUTATION,
-    "channel_id": INTEGER,
-    "collapsed_slice_dims": INTEGERS,
-    "condition": COMPUTATION,
-    "constrain_layout": BOOLEAN,
-    "conv_kind": WORD,
-    "cross_program_prefetch_index": INTEGER,
-    "custom_call_has_side_effect": BOOLEAN,
-    "custom_call_target": OPAQUE,
-    "delta": INTEGER,
-    "dim_labels": LABELS,
-    "dimensions": INTEGERS,
-    "direction": WORD,
-    "distribution": WORD,
-    "domain": OPAQUE,
-    "dynamic_slice_sizes": INTEGERS,
-    "epsilon": NUMBER,
-    "exponent_bits": INTEGER,
-    "false_computation": COMPUTATION,
-    "feature_group_count": INTEGER,
-    "feature_index": INTEGER,
-    "fft_length": INTEGERS,
-    "fft_type": WORD,
-    "index": INTEGER,
-    "index_vector_dim": INTEGER,
-    "indices_are_sorted": BOOLEAN,
-    "infeed_config": OPAQUE,
-    "inferred_dimension": INTEGER,
-    "input_batching_dims": INTEGERS,
-    "inserted_window_dims": INTEGERS,
-    "iota_dimension": INTEGER,
-    "is_associative": BOOLEAN,
-    "is_composite": BOOLEAN,
-    "is_host_transfer": BOOLEAN,
-    "is_reverse": BOOLEAN,
-    "is_stable": BOOLEAN,
-    "k": INTEGER,
-    "kind": WORD,
-    "known_expanding": INTEGERS,
-    "known_nonexpanding": INTEGERS,
-    "largest": BOOLEAN,
-    "left_side": BOOLEAN,
-    "lhs_batch_dims": INTEGERS,
-    "lhs_contracting_dims": INTEGERS,
-    "lhs_ragged_dims": INTEGERS,
-    "literal": TYPED_LITERAL,
-    "lower": BOOLEAN,
-    "mantissa_bits": INTEGER,
-    "message": MESSAGE,
-    "mode": WORD,
-    "num_carries": INTEGER,
-    "offset_dims": INTEGERS,
-    "operand_batching_dims": INTEGERS,
-    "operand_layout_constraints": SHAPES,
-    "operand_precision": OPAQUE,
-    "outfeed_config": OPAQUE,
-    "outfeed_shape": SHAPE,
-    "output_to_operand_aliasing": OPAQUE,
-    "padding": PADDING,
-    "padding_type": WORD,
-    "replica_groups": GROUPS,
-    "rhs_batch_dims": INTEGERS,
-    "rhs_contracting_dims": INTEGERS,
-    "rhs_group_dims": INTEGERS,
-    "scatter": COMPUTATION,
-    "scatter_dims_to_operand_dims": INTEGERS,
-    "scatter_indices_batching_dims": INTEGERS,
-    "schedule": WORD,
-    "select": COMPUTATION,
-    "slice": RANGES,
-    "slice_sizes": SIZE_LISTS,
-    "source_target_pairs": LISTS,
-    "start_index_map": INTEGERS,
-    "start_indices_batching_dims": INTEGERS,
-    "to_apply": COMPUTATION,
-    "transpose_a": WORD,
-    "true_computation": COMPUTATION,
-    "type": WORD,
-    "unique_indices": BOOLEAN,
-    "unit_diagonal": BOOLEAN,
-    "update_window_dims": INTEGERS,
-    "use_global_device_ids": BOOLEAN,
-    "window": WINDOW,
-}
+_NAMES: tuple[tuple[Syntax, str], ...] = (
+    (
+        OPAQUE,
+        """algorithm async_execution_thread custom_call_target domain infeed_config operand_precision
+        outfeed_config output_to_operand_aliasing""",
+    ),
+    (
+        WORD,
+        """api_version conv_kind direction distribution fft_type kind mode padding_type schedule transpose_a
+        type""",
+    ),
+    (
+        INTEGER,
+        """batch_group_count channel_id cross_program_prefetch_index delta exponent_bits feature_group_count
+        feature_index index index_vector_dim inferred_dimension iota_dimension k mantissa_bits num_carries""",
+    ),
+    (COMPUTATION, "body calls condition false_computation scatter select to_apply true_computation"),
+    (COMPUTATIONS, "branch_computations called_computations"),
+    (
+        INTEGERS,
+        """collapsed_slice_dims dimensions dynamic_slice_sizes fft_length input_batching_dims
+        inserted_window_dims known_expanding known_nonexpanding lhs_batch_dims lhs_contracting_dims
+        lhs_ragged_dims offset_dims operand_batching_dims rhs_batch_dims rhs_contracting_dims rhs_group_dims
+        scatter_dims_to_operand_dims scatter_indices_batching_dims start_index_map
+        start_indices_batching_dims update_window_dims""",
+    ),
+    (
+        BOOLEAN,
+        """constrain_layout custom_call_has_side_effect indices_are_sorted is_associative is_composite
+        is_host_transfer is_reverse is_stable largest left_side lower unique_indices unit_diagonal
+        use_global_device_ids""",
+    ),
+    (LABELS, "dim_labels"),
+    (NUMBER, "epsilon"),
+    (TYPED_LITERAL, "literal"),
+    (MESSAGE, "message"),
+    (SHAPES, "operand_layout_constraints"),
+    (SHAPE, "outfeed_shape"),
+    (PADDING, "padding"),
+    (GROUPS, "replica_groups"),
+    (RANGES, "slice"),
+    (SIZE_LISTS, "slice_sizes"),
+    (LISTS, "source_target_pairs"),
+    (WINDOW, "window"),
+)
+SYNTAX: dict[str, Syntax] = {name: syntax for syntax, names in _NAMES for name in names.split()}
 
 COMMON: tuple[str, ...] = (
     "backend_config",

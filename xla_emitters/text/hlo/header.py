@@ -19,7 +19,7 @@ from xdsl.ir import Attribute
 
 from xla_emitters.dialects.hlo.base import RuleBroken
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.dialects.hlo.types import AliasAttr, same_shape, type_at, type_text
+from xla_emitters.dialects.hlo.types import Alias, AliasAttr, same_shape, type_at, type_text
 from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import ParseError
 from xla_emitters.support.cursor import nearest
@@ -93,16 +93,16 @@ def _aliases(cursor: HloCursor) -> Attribute:
         if kind not in ("may-alias", "must-alias"):
             raise cursor.error(f"unknown kind of alias '{kind}'", cursor.previous, help="may-alias or must-alias")
         cursor.expect(")", "after an alias")
-        return AliasAttr(output, parameter, index, kind)
+        return AliasAttr(Alias(output, parameter, index, kind))
 
     cursor.expect("{", "before the aliases")
     return ArrayAttr(cursor.items("}", alias, "an alias"))
 
 
-def _index(cursor: HloCursor) -> list[int]:
+def _index(cursor: HloCursor) -> tuple[int, ...]:
     """`{}`, `{0,1}`: the index of an array in nested tuples."""
     cursor.expect("{", "before an index into a tuple")
-    return cursor.items("}", lambda: cursor.integer("a number"), "a number")
+    return tuple(cursor.items("}", lambda: cursor.integer("a number"), "a number"))
 
 
 def parse_stack_tables(cursor: HloCursor) -> str:
@@ -120,13 +120,13 @@ def verify_header(module: ModuleOp, entry: ComputationOp) -> None:
     """Checks aliases and the entry's layout against the entry computation; raises RuleBroken if they do not match it."""
     parameters = [parameter.result.type for parameter in entry.parameters]
     if isa(aliases := module.attributes.get(ALIASES), ArrayAttr[AliasAttr]):
-        _verify_aliases(list(aliases), parameters, entry.root.type)
+        _verify_aliases([each.data for each in aliases], parameters, entry.root.type)
     layout = module.attributes.get(ENTRY_LAYOUT)
     if isinstance(layout, StringAttr):
         _verify_entry_layout(layout.data, parameters, entry.root.type)
 
 
-def _verify_aliases(aliases: Sequence[AliasAttr], parameters: Sequence[Attribute], root: Attribute) -> None:
+def _verify_aliases(aliases: Sequence[Alias], parameters: Sequence[Attribute], root: Attribute) -> None:
     seen = set[tuple[int, ...]]()
     for alias in aliases:
         if not 0 <= alias.parameter < len(parameters):
@@ -135,10 +135,10 @@ def _verify_aliases(aliases: Sequence[AliasAttr], parameters: Sequence[Attribute
                 f"number of the entry's parameters: {len(parameters)}",
             )
         parameter = parameters[alias.parameter]
-        output, source = type_at(root, alias.output), type_at(parameter, alias.index)
+        output, source = type_at(root, alias.output), type_at(parameter, alias.inside)
         if output is None or source is None:
             what = "the result" if output is None else f"parameter {alias.parameter}"
-            index = alias.output if output is None else alias.index
+            index = alias.output if output is None else alias.inside
             raise RuleBroken(
                 f"input_output_alias names element {{{','.join(map(str, index))}}} of {what}, which does not exist",
                 f"{what} is {type_text(root if output is None else parameter)}",

@@ -152,6 +152,18 @@ class _Scope:
     is_broken: bool = False
 
 
+@dataclass
+class _Instruction:
+    """What is read of one instruction; `spans` are the places of its operands."""
+
+    name: str
+    opcode: HloToken
+    properties: dict[str, Attribute]
+    attributes: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
+    operands: list[SSAValue] = field(default_factory=list[SSAValue])
+    spans: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+
+
 class _ModuleParser:
     def __init__(self, source: Source, ops: Mapping[str, type[HloOp]]):
         self.source = source
@@ -368,60 +380,51 @@ class _ModuleParser:
         result_type  as written; None if the text omits it
         """
         cursor = self.cursor
-        if opcode.text not in HLO_OPS and (split := _async_form(opcode.text)):
-            return self._async_operation(scope, name, place, result_type, opcode, *split)
-        op_class = self._op_class(opcode, name, scope)
-        cursor.expect("(", f"after '{opcode.text}'")
+        wrapped, stage = _async_form(opcode.text)
+        op_class = HLO_OPS[f"async-{stage}"] if wrapped else self._op_class(opcode, name, scope)
+        if result_type is None and (wrapped or op_class is ConstantOp):
+            raise self._shape_missing(opcode)
         location = self._location(name, place)
-        properties: dict[str, Attribute] = {"name": location.desc}
-        operands, spans = list[SSAValue](), list[tuple[int, int]]()
+        its = _Instruction(name, opcode, {"name": location.desc})
+        cursor.expect("(", f"after '{opcode.text}'")
         if op_class is ParameterOp:
-            properties["number"] = integer(self._parameter_number(), i64)
-        elif op_class is ConstantOp:
-            if result_type is None:
-                raise self._shape_missing(opcode)
+            its.properties["number"] = integer(self._parameter_number(), i64)
+        elif op_class is ConstantOp and result_type is not None:
             if (literal := parse_literal(cursor, result_type)) is not None:
-                properties["value"] = literal
+                its.properties["value"] = literal
         else:
-            self._operands(scope, operands, spans)
+            self._operands(scope, its)
         cursor.expect(")", f"after the operands of '{opcode.text}'")
-        attributes = dict[str, Attribute]()
-        if not nested:
-            self._read_attributes(op_class, name, scope, properties, attributes)
-        self._require_attributes(op_class, opcode, properties, operands)
-        if result_type is None:
-            result_type = self._inferred(op_class, opcode, operands, spans, properties)
+        if stage == "start" and result_type is not None:
+            self._wrap(HLO_OPS[wrapped], its, scope, result_type, nested=nested)
+        else:
+            self._read_attributes(op_class, its, scope, nested=nested)
+        if not wrapped:
+            self._require_attributes(op_class, its)
         op = op_class.create(
-            operands=operands,
-            result_types=[result_type],
-            properties=properties,
-            attributes=attributes,
+            operands=its.operands,
+            result_types=[result_type or self._inferred(op_class, its)],
+            properties=its.properties,
+            attributes=its.attributes,
             location=location,
         )
         hint(op)
-        self._verify(op, opcode, spans)
+        self._verify(op, its)
         scope.block.add_op(op)
         return op.results[0]
 
-    def _inferred(
-        self,
-        op_class: type[HloOp],
-        opcode: HloToken,
-        operands: list[SSAValue],
-        spans: list[tuple[int, int]],
-        properties: dict[str, Attribute],
-    ) -> Attribute:
+    def _inferred(self, op_class: type[HloOp], its: _Instruction) -> Attribute:
         """The result's type if the text omits it, inferred on a trial op with a placeholder type."""
-        trial = op_class.create(operands=operands, result_types=[TokenType()], properties=properties)
+        trial = op_class.create(operands=its.operands, result_types=[TokenType()], properties=its.properties)
         try:
             trial.verify_operand_count()
             result_type = trial.infer_type()
         except VerifyException as error:
-            raise self._verify_error(error, opcode, spans, trial) from None
+            raise self._verify_error(error, its.opcode, its.spans, trial) from None
         finally:
             trial.drop_all_references()
         if result_type is None:
-            raise self._shape_missing(opcode)
+            raise self._shape_missing(its.opcode)
         return result_type
 
     def _shape_missing(self, opcode: HloToken) -> ParseError:
@@ -429,83 +432,41 @@ class _ModuleParser:
             f"the shape of '{opcode.text}' cannot be left out", opcode, help=f"f32[8,64]{{1,0}} {opcode.text}(...)"
         )
 
-    def _async_operation(
-        self,
-        scope: _Scope,
-        name: str,
-        place: HloToken,
-        result_type: Attribute | None,
-        opcode: HloToken,
-        wrapped: str,
-        stage: str,
-    ) -> SSAValue:
-        """`slice-start(...)`, `slice-update(...)`, `slice-done(...)`: an async op around a computation of one instruction.
+    def _wrap(
+        self, op_class: type[HloOp], its: _Instruction, scope: _Scope, async_type: Attribute, *, nested: bool
+    ) -> None:
+        """Reads the attributes of `slice-start(...)`: all but `async_execution_thread` are those of the op that it wraps.
 
-        A start makes the computation; all attributes except `async_execution_thread` are those of the wrapped instruction.
+        Adds a computation of that one op, whose result is the second element of the async op's tuple.
         """
-        cursor = self.cursor
-        if result_type is None:
-            raise self._shape_missing(opcode)
-        operands, spans = list[SSAValue](), list[tuple[int, int]]()
-        cursor.expect("(", f"after '{opcode.text}'")
-        self._operands(scope, operands, spans)
-        cursor.expect(")", f"after the operands of '{opcode.text}'")
-        location = self._location(name, place)
-        own: dict[str, Attribute] = {"name": location.desc}
-        attributes = dict[str, Attribute]()
-        op_class = HLO_OPS[f"async-{stage}"]
-        if stage == "start":
-            inner: dict[str, Attribute] = {"name": StringAttr(f"{name}.wrapped")}
-            self._read_attributes(HLO_OPS[wrapped], name, scope, inner, attributes, also=("async_execution_thread",))
-            if (thread := inner.pop("async_execution_thread", None)) is not None:
-                own["async_execution_thread"] = thread
-            own["calls"] = self._wrapped_computation(
-                opcode, HLO_OPS[wrapped], result_type, operands, spans, inner, thread
-            )
-        else:
-            self._read_attributes(op_class, name, scope, own, attributes)
-        op = op_class.create(
-            operands=operands, result_types=[result_type], properties=own, attributes=attributes, location=location
-        )
-        hint(op)
-        self._verify(op, opcode, spans)
-        scope.block.add_op(op)
-        return op.results[0]
-
-    def _wrapped_computation(
-        self,
-        opcode: HloToken,
-        op_class: type[HloOp],
-        async_type: Attribute,
-        operands: list[SSAValue],
-        spans: list[tuple[int, int]],
-        properties: dict[str, Attribute],
-        thread: Attribute | None,
-    ) -> SymbolRefAttr:
-        """Adds a computation of one instruction, whose result is the second element of the async op's tuple."""
+        self._read_attributes(op_class, its, scope, nested=nested, also=("async_execution_thread",))
         results = tuple_types(async_type)
         if not isinstance(async_type, TupleType) or len(results) < 2:
             raise self.cursor.error(
-                f"'{opcode.text}' must have shape ((operands), result, state ...)",
-                opcode,
+                f"'{its.opcode.text}' must have shape ((operands), result, state ...)",
+                its.opcode,
                 details=(f"got {type_text(async_type)}",),
             )
-        self._require_attributes(op_class, opcode, properties, operands)
+        self._require_attributes(op_class, its)
+        own = {key: its.properties.pop(key) for key in ("name", "async_execution_thread") if key in its.properties}
         block = Block()
-        for number, operand in enumerate(operands):
+        for number, operand in enumerate(its.operands):
             block.add_op(ParameterOp(number, operand.type, f"async_param.{number}"))
-        parameters = [parameter.results[0] for parameter in block.ops]
-        op = op_class.create(operands=parameters, result_types=[results[1]], properties=properties)
-        self._verify(op, opcode, spans)
+        op = op_class.create(
+            operands=[parameter.results[0] for parameter in block.ops],
+            result_types=[results[1]],
+            properties={"name": StringAttr(f"{its.name}.wrapped"), **its.properties},
+        )
+        self._verify(op, its)
         block.add_ops((op, ReturnOp(op.results[0])))
         for inner in block.ops:
-            inner.location = self._location(op.instruction_name.data, opcode)
+            inner.location = self._location(op.instruction_name.data, its.opcode)
         computation = ComputationOp(fresh_name("async_wrapped", self.computations), block)
-        computation.location = self._location(computation.sym_name.data, opcode)
-        if thread is not None:
+        computation.location = self._location(computation.sym_name.data, its.opcode)
+        if (thread := own.get("async_execution_thread")) is not None:
             computation.attributes["execution_thread"] = thread
         self.computations[computation.sym_name.data] = computation
-        return SymbolRefAttr(computation.sym_name)
+        its.properties = {**own, "calls": SymbolRefAttr(computation.sym_name)}
 
     def _op_class(self, opcode: HloToken, name: str, scope: _Scope) -> type[HloOp]:
         if (found := self.ops.get(opcode.text)) is not None:
@@ -528,14 +489,14 @@ class _ModuleParser:
 
     # ---------------------------------------------------------------------------------------------------------- operands
 
-    def _operands(self, scope: _Scope, operands: list[SSAValue], spans: list[tuple[int, int]]) -> None:
+    def _operands(self, scope: _Scope, its: _Instruction) -> None:
         cursor = self.cursor
         while not cursor.at(")"):
-            if operands:
+            if its.operands:
                 cursor.expect(",", "or ')' after an operand")
             start = cursor.token.start
-            operands.append(self._operand(scope))
-            spans.append((start, cursor.previous.end))
+            its.operands.append(self._operand(scope))
+            its.spans.append((start, cursor.previous.end))
 
     def _operand(self, scope: _Scope) -> SSAValue:
         cursor = self.cursor
@@ -596,19 +557,12 @@ class _ModuleParser:
     # -------------------------------------------------------------------------------------------------------- attributes
 
     def _read_attributes(
-        self,
-        op_class: type[HloOp],
-        name: str,
-        scope: _Scope,
-        properties: dict[str, Attribute],
-        attributes: dict[str, Attribute],
-        *,
-        also: tuple[str, ...] = (),
+        self, op_class: type[HloOp], its: _Instruction, scope: _Scope, *, nested: bool, also: tuple[str, ...] = ()
     ) -> None:
         """Consumes `, name=value ...` into the op's properties and its discardable attributes."""
         cursor = self.cursor
         allowed = self._allowed(op_class)
-        while cursor.accept(","):
+        while not nested and cursor.accept(","):
             token = cursor.name("an attribute")
             key = token.text
             is_own = key in allowed or key in also
@@ -619,17 +573,17 @@ class _ModuleParser:
                     token,
                     help=f"it takes: {', '.join(names)}",
                 )
-            if key in properties or _identifier(key) in attributes:
+            if key in its.properties or _identifier(key) in its.attributes:
                 raise cursor.error(f"attribute '{key}' is given twice", token)
             cursor.expect("=", f"after '{key}'")
             if key == "control-predecessors":
-                attributes[_identifier(key)] = self._predecessors(scope)
+                its.attributes[_identifier(key)] = self._predecessors(scope)
             elif not is_own:
-                attributes[_identifier(key)] = StringAttr(cursor.opaque(f"the value of '{key}'"))
+                its.attributes[_identifier(key)] = StringAttr(cursor.opaque(f"the value of '{key}'"))
             elif SYNTAX[key] is COMPUTATION:
-                properties[key] = self._computation_reference(name)
+                its.properties[key] = self._computation_reference(its.name)
             else:
-                properties[key] = self._value(key, token)
+                its.properties[key] = self._value(key, token)
 
     def _value(self, key: str, token: HloToken) -> Attribute:
         value = SYNTAX[key].parse(self.cursor)
@@ -681,24 +635,23 @@ class _ModuleParser:
                 help="a computation must be defined before the instructions that call it",
             )
 
-    def _require_attributes(
-        self, op_class: type[HloOp], opcode: HloToken, properties: dict[str, Attribute], operands: list[SSAValue]
-    ) -> None:
+    def _require_attributes(self, op_class: type[HloOp], its: _Instruction) -> None:
+        operands = its.operands
         if op_class is BroadcastOp and operands and is_array(source := operands[0].type) and not dims_of(source):
-            properties.setdefault("dimensions", integer_array(()))
+            its.properties.setdefault("dimensions", integer_array(()))
         for key, is_required in self._allowed(op_class).items():
-            if is_required and key not in properties:
-                raise self.cursor.error(f"'{opcode.text}' needs the attribute '{key}='", opcode)
+            if is_required and key not in its.properties:
+                raise self.cursor.error(f"'{its.opcode.text}' needs the attribute '{key}='", its.opcode)
 
     # ---------------------------------------------------------------------------------------------------- checks, places
 
-    def _verify(self, op: HloOp, opcode: HloToken, spans: list[tuple[int, int]]) -> None:
+    def _verify(self, op: HloOp, its: _Instruction) -> None:
         try:
             op.verify_rule()
             if isinstance(op, CallingOp):
                 op.verify_callees(self.computations.__getitem__)
         except VerifyException as error:
-            raise self._verify_error(error, opcode, spans, op) from None
+            raise self._verify_error(error, its.opcode, its.spans, op) from None
 
     def _verify_error(
         self, error: VerifyException, token: HloToken, spans: list[tuple[int, int]], op: HloOp | None = None
@@ -719,12 +672,7 @@ class _ModuleParser:
         if error.also is not None:
             notes.append((self._place_of(error.also[0]), error.also[1]))
         return VerifyError(
-            error.message,
-            stage="hlo.verify",
-            place=place,
-            details=error.details,
-            notes=tuple(notes),
-            help=error.help,
+            error.message, stage="hlo.verify", place=place, details=error.details, notes=tuple(notes), help=error.help
         )
 
     def _nearest(self, name: str, names: Iterable[str]) -> str:
@@ -748,10 +696,11 @@ class _ModuleParser:
         return unchecked(NameLoc, desc=unchecked(StringAttr, data=name), location=where)
 
 
-def _async_form(opcode: str) -> tuple[str, str] | None:
-    """`slice-start` → ("slice", "start"), the wrapped opcode and the stage; None for any other opcode."""
+def _async_form(opcode: str) -> tuple[str, str]:
+    """`slice-start` → ("slice", "start"), the wrapped opcode and the stage; ("", "") for any other opcode."""
     wrapped, _, stage = opcode.rpartition("-")
-    return (wrapped, stage) if stage in ("start", "update", "done") and wrapped in HLO_OPS else None
+    is_wrapped = stage in ("start", "update", "done") and wrapped in HLO_OPS and opcode not in HLO_OPS
+    return (wrapped, stage) if is_wrapped else ("", "")
 
 
 def _identifier(name: str) -> str:

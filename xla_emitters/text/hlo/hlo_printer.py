@@ -20,13 +20,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import (
-    CAPTURES,
-    ComputationOp,
-    ParameterOp,
-    enclosing_module,
-    reached_from,
-)
+from xla_emitters.dialects.hlo.computation import CAPTURES, ComputationOp, ParameterOp, enclosing_module, reached_from
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import AliasAttr, dims_of, type_text
 from xla_emitters.dialects.isa import isa
@@ -70,7 +64,10 @@ def _module_attributes(module: ModuleOp) -> list[str]:
 
 def _aliases(value: Attribute) -> str:
     assert isa(value, ArrayAttr[AliasAttr])
-    shown = (f"{_index(alias.output)}: ({alias.parameter}, {_index(alias.index)}, {alias.kind})" for alias in value)
+    shown = (
+        f"{_index(alias.output)}: ({alias.parameter}, {_index(alias.inside)}, {alias.kind})"
+        for alias in (each.data for each in value)
+    )
     return f"{{ {', '.join(shown)} }}"
 
 

@@ -16,14 +16,7 @@ from math import prod
 
 from xdsl.ir import Attribute
 
-from xla_emitters.dialects.hlo.types import (
-    UNBOUNDED,
-    BufferType,
-    OpaqueType,
-    TokenType,
-    array_type,
-    tuple_type,
-)
+from xla_emitters.dialects.hlo.types import UNBOUNDED, BufferType, OpaqueType, TokenType, array_type, tuple_type
 from xla_emitters.dtypes import DTYPES, DType
 from xla_emitters.support.cursor import nearest
 from xla_emitters.text.hlo.hlo_lexer import HloCursor, HloToken, HloTokenKind
@@ -134,24 +127,20 @@ class ShapeReader:
     def _dims(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Sizes, and bounds of the dynamic ones."""
         cursor = self.cursor
-        dims, bounds = list[int](), list[int]()
-        cursor.expect("[", "after the element type")
-        while not cursor.at("]"):
-            if dims:
-                cursor.expect(",", "or ']' after a size")
+
+        def dimension() -> tuple[int, int]:
             if cursor.accept("?"):
-                dims.append(UNBOUNDED)
-                bounds.append(UNBOUNDED)
-                continue
+                return UNBOUNDED, UNBOUNDED
             is_dynamic = cursor.accept("<=")
             token = cursor.token
             size = cursor.integer("a size")
             if size < 0:
                 raise cursor.error("a size must not be negative", token, details=(f"got {token}",))
-            dims.append(UNBOUNDED if is_dynamic else size)
-            bounds.append(size if is_dynamic else UNBOUNDED)
-        cursor.advance()
-        return tuple(dims), tuple(bounds)
+            return (UNBOUNDED, size) if is_dynamic else (size, UNBOUNDED)
+
+        cursor.expect("[", "after the element type")
+        found = cursor.items("]", dimension, "a size")
+        return tuple(size for size, _ in found), tuple(bound for _, bound in found)
 
     def _check_size(self, token: HloToken, dims: tuple[int, ...], bounds: tuple[int, ...]) -> None:
         sizes = [bound if size == UNBOUNDED else size for size, bound in zip(dims, bounds, strict=True)]

@@ -28,18 +28,8 @@ if TYPE_CHECKING:
     from xla_emitters.text.stablehlo.reader import parse_stablehlo as parse_stablehlo
     from xla_emitters.text.stablehlo.stablehlo_printer import print_stablehlo as print_stablehlo
 
-_HOMES = {
-    "parse_stablehlo": "reader",
-    "print_stablehlo": "stablehlo_printer",
-}
-__all__ = [
-    "is_kernel_ir",
-    "is_stablehlo",
-    "may_exchange",
-    "module_for_devices",
-    "parse_stablehlo",
-    "print_stablehlo",
-]
+_HOMES = {"parse_stablehlo": "reader", "print_stablehlo": "stablehlo_printer"}
+__all__ = ["is_kernel_ir", "is_stablehlo", "may_exchange", "module_for_devices", "parse_stablehlo", "print_stablehlo"]
 
 
 def __getattr__(name: str) -> Any:

@@ -96,7 +96,7 @@ class Attributes:
         """Records the attribute whose value ends at the last consumed token. raises ParseError if its name is defined twice."""
         end = self.cursor.previous.end
         if name in self.found:
-            raise self._error(f"attribute '{name}' is given twice", Attr(value, start, end))
+            raise self.error(f"attribute '{name}' is given twice", Attr(value, start, end))
         self.found[name] = Attr(value, start, end)
 
     def __contains__(self, name: str) -> bool:
@@ -127,9 +127,10 @@ class Attributes:
     def wrong(self, name: str, what: str) -> ParseError:
         """The error for an attribute whose value is not `what`."""
         attr = self.found[name]
-        return self._error(f"attribute '{name}' of '{self.op}' is {what}", attr)
+        return self.error(f"attribute '{name}' of '{self.op}' is {what}", attr)
 
-    def _error(self, message: str, attr: Attr) -> ParseError:
+    def error(self, message: str, attr: Attr) -> ParseError:
+        """The error at an attribute."""
         return ParseError(message, stage=STAGE, place=self.cursor.source.place(attr.start, attr.end))
 
     def integer(self, name: str, default: int | None = None) -> int:
@@ -217,6 +218,12 @@ def is_integers(value: Any) -> TypeGuard[list[int]]:
 # ------------------------------------------------------------------------------------------------------------------ parsing
 
 
+def optional_dictionary(cursor: StableHloCursor, into: Attributes) -> None:
+    """Consumes `{name = value, name}`, if that follows, into the attributes of an op."""
+    if cursor.at("{"):
+        parse_dictionary(cursor, into)
+
+
 def parse_dictionary(cursor: StableHloCursor, into: Attributes) -> None:
     """Consumes `{name = value, name}` into the attributes of an op."""
     cursor.expect("{", "before attributes")
@@ -235,12 +242,11 @@ def _entries(cursor: StableHloCursor, close: str) -> Iterator[tuple[str, Any, in
         if token.kind not in (StableHloTokenKind.WORD, StableHloTokenKind.STRING):
             raise cursor.unexpected("the name of an attribute")
         cursor.advance()
-        name = unquoted(token.text) if token.kind is StableHloTokenKind.STRING else token.text
         if cursor.accept("="):
             start = cursor.token.start
-            yield name, parse_attribute(cursor), start
+            yield unquoted(token.text), parse_attribute(cursor), start
         else:
-            yield name, True, token.start
+            yield unquoted(token.text), True, token.start
     cursor.advance()
 
 
@@ -310,9 +316,8 @@ def _parse_number(cursor: StableHloCursor, *, is_typed: bool = True) -> int | fl
 
 
 def _parse_symbol(cursor: StableHloCursor) -> Symbol:
-    text = cursor.advance().text[1:]
-    found = Symbol(unquoted(text) if text.startswith('"') else text)
-    while cursor.accept("::"):
+    found = Symbol(unquoted(cursor.advance().text[1:]))
+    if cursor.accept("::"):
         raise cursor.error("a symbol of a nested module is not taken", cursor.previous)
     return found
 

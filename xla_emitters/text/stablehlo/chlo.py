@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1, i64
 from xdsl.ir import SSAValue
 
@@ -24,6 +22,7 @@ from xla_emitters.dialects.hlo.computation import ParameterOp
 from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, element_of, tuple_type
 from xla_emitters.dtypes import Kind, dtype
 from xla_emitters.text.stablehlo.computations import ComputationBody, Conversion, Rule
+from xla_emitters.text.stablehlo.fields import nonempty
 from xla_emitters.text.stablehlo.formulas import FORMULAS, KEEPS_TYPE, Scalars
 from xla_emitters.text.stablehlo.op_table import CHLO_OPCODES, ELEMENTWISE, TABLE_RULES
 from xla_emitters.text.stablehlo.rules import (
@@ -31,11 +30,13 @@ from xla_emitters.text.stablehlo.rules import (
     Results,
     broadcast_in_dim,
     elementwise,
+    filled,
     listed,
+    s32,
     size_of,
-    sizes_of,
 )
 from xla_emitters.text.stablehlo.spellings import BROADCASTING
+from xla_emitters.text.stablehlo.stablehlo_types import TRUTH
 
 # ------------------------------------------------------------------------------------------------------------- elementwise
 
@@ -81,14 +82,8 @@ def _atan(c: Conversion) -> Results:
 
 
 def like(c: Conversion, x: SSAValue, value: complex) -> SSAValue:
-    """An array of the shape of x with this value everywhere."""
-    ir_type = as_array(x.type)
-    scalar = array_type(ir_type.element_type, ())
-    number = c.constant(np.asarray(value).astype(element_of(x).numpy), scalar)
-    if UNBOUNDED not in ir_type.get_shape():
-        return c.add("broadcast", [number], ir_type, dimensions=integer_array([]))
-    dimensions = integer_array([])
-    return c.add("dynamic-broadcast-in-dim", [number, sizes_of(c, x)], ir_type, dimensions=dimensions)
+    """An array of the type of x with this value everywhere."""
+    return filled(c, x.type, x, value)
 
 
 def _square(c: Conversion) -> Results:
@@ -128,49 +123,42 @@ def _constant_like(c: Conversion) -> Results:
 # ----------------------------------------------------------------------------------------------------- implicit broadcasting
 
 
-def broadcast_operands(c: Conversion, operands: Sequence[SSAValue], dimensions: Sequence[int] | None) -> list[SSAValue]:
+def _broadcast_operands(c: Conversion, dimensions: Sequence[int] | None) -> list[SSAValue]:
     """The operands, broadcast to the result's shape.
 
     dimensions  the result's dimensions for those of the operand of lowest rank; None: the last ones
     """
-    result = as_array(c.type)
+    operands, result = c.operands, as_array(c.type)
+    if all(x is operands[0] for x in operands):
+        return operands
     rank = result.get_num_dims()
+    ranks = [len(dims_of(x)) for x in operands]
+    placed = [range(rank - own, rank) if dimensions is None or own >= rank else dimensions for own in ranks]
     shape: SSAValue | None = None
     found = list[SSAValue]()
-    for x in operands:
+    for x, places in zip(operands, placed, strict=True):
         sizes = dims_of(x)
-        placed = list(range(rank - len(sizes), rank))
-        if dimensions is not None and len(sizes) < rank:
-            placed = list(dimensions)
-        if len(operands) == 1 or all(other is x for other in operands):
-            found.append(x)
-            continue
         wanted = array_type(as_array(x.type).element_type, result.get_shape())
         if UNBOUNDED not in (*sizes, *result.get_shape()):
-            found.append(x if sizes == result.get_shape() else broadcast_in_dim(c, x, wanted, placed))
+            found.append(x if sizes == result.get_shape() else broadcast_in_dim(c, x, wanted, places))
             continue
-        shape = shape or _broadcast_sizes(c, operands, rank, dimensions)
-        found.append(c.add("dynamic-broadcast-in-dim", [x, shape], wanted, dimensions=integer_array(placed)))
+        shape = shape or _broadcast_sizes(c, placed, rank)
+        found.append(c.add("dynamic-broadcast-in-dim", [x, shape], wanted, dimensions=integer_array(places)))
     return found
 
 
-def _broadcast_sizes(
-    c: Conversion, operands: Sequence[SSAValue], rank: int, dimensions: Sequence[int] | None
-) -> SSAValue:
+def _broadcast_sizes(c: Conversion, placed: Sequence[Sequence[int]], rank: int) -> SSAValue:
     """The sizes of the result: for each dimension, the size of an operand in which it is not 1."""
-    scalar, truth = array_type(dtype("s32").ir_type, ()), array_type(dtype("pred").ir_type, ())
-    one = c.constant(np.asarray(1, np.int32), scalar)
+    one = s32(c, 1)
     sizes = list[SSAValue]()
     for dim in range(rank):
         size = one
-        for x in operands:
-            own = len(dims_of(x))
-            places = list(dimensions) if dimensions is not None and own < rank else list(range(rank - own, rank))
+        for x, places in zip(c.operands, placed, strict=True):
             if dim not in places:
                 continue
             other = size_of(c, x, places.index(dim))
-            is_one = c.add("compare", [size, one], truth, direction=StringAttr("EQ"))
-            size = other if size is one else c.add("select", [is_one, other, size], scalar)
+            is_one = c.add("compare", [size, one], TRUTH, direction=StringAttr("EQ"))
+            size = other if size is one else c.add("select", [is_one, other, size], one.type)
         sizes.append(size)
     return listed(c, sizes)
 
@@ -180,7 +168,7 @@ def _broadcasting(inner: Rule) -> Rule:
 
     def rule(c: Conversion) -> Results:
         given = c.attributes.integers("broadcast_dimensions", []) if "broadcast_dimensions" in c.attributes else None
-        c.operands = broadcast_operands(c, c.operands, given)
+        c.operands = _broadcast_operands(c, given)
         return inner(c)
 
     return rule
@@ -195,31 +183,26 @@ def top_k(c: Conversion) -> Results:
     else:
         k, largest = c.attributes.integer("k"), c.attributes.boolean("largest", True)
     found = c.add(
-        "topk",
-        c.expect_operands(1),
-        tuple_type(c.types),
-        k=IntegerAttr(k, i64),
-        largest=IntegerAttr(int(largest), i1),
+        "topk", c.expect_operands(1), tuple_type(c.types), k=IntegerAttr(k, i64), largest=IntegerAttr(int(largest), i1)
     )
     return c.elements(found, 2)
 
 
-def _ragged_dot(c: Conversion) -> Results:
-    def numbers(name: str) -> Any:
-        found = c.attributes.integers_in("ragged_dot_dimension_numbers", name)
-        return integer_array(found) if found else None
+_RAGGED_DOT = {
+    "lhs_batch_dims": "lhs_batching_dimensions",
+    "rhs_batch_dims": "rhs_batching_dimensions",
+    "lhs_contracting_dims": "lhs_contracting_dimensions",
+    "rhs_contracting_dims": "rhs_contracting_dimensions",
+    "lhs_ragged_dims": "lhs_ragged_dimensions",
+    "rhs_group_dims": "rhs_group_dimensions",
+}
+"""HLO's attribute -> its name in StableHLO."""
 
-    return c.add(
-        "ragged-dot",
-        c.expect_operands(3),
-        c.type,
-        lhs_batch_dims=numbers("lhs_batching_dimensions"),
-        rhs_batch_dims=numbers("rhs_batching_dimensions"),
-        lhs_contracting_dims=numbers("lhs_contracting_dimensions"),
-        rhs_contracting_dims=numbers("rhs_contracting_dimensions"),
-        lhs_ragged_dims=numbers("lhs_ragged_dimensions"),
-        rhs_group_dims=numbers("rhs_group_dimensions"),
-    )
+
+def _ragged_dot(c: Conversion) -> Results:
+    written = {key: c.attributes.integers_in("ragged_dot_dimension_numbers", name) for key, name in _RAGGED_DOT.items()}
+    numbers = {key: nonempty(found) for key, found in written.items()}
+    return c.add("ragged-dot", c.expect_operands(3), c.type, **numbers)
 
 
 _ELEMENTWISE: dict[str, Rule] = {

@@ -22,18 +22,11 @@ from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.attributes import integer_array
-from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, element_of, is_array, tuple_type
+from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, is_array
 from xla_emitters.dtypes import DType, Kind
-from xla_emitters.text.stablehlo.computations import ComputationBody, Conversion, inner_tuple
+from xla_emitters.text.stablehlo.computations import Conversion, inner_tuple
 from xla_emitters.text.stablehlo.op_table import ELEMENTWISE
-from xla_emitters.text.stablehlo.rules import (
-    DATA_RULES,
-    S32,
-    Results,
-    listed,
-    size_of,
-    sizes_of,
-)
+from xla_emitters.text.stablehlo.rules import DATA_RULES, S32, Results, filled, listed, s32, size_of
 from xla_emitters.text.stablehlo.stablehlo_contractions import window
 from xla_emitters.text.stablehlo.stablehlo_literals import Literal
 from xla_emitters.text.stablehlo.stablehlo_types import TRUTH
@@ -140,7 +133,7 @@ def _window(c: Conversion, opcode: str, along: int, *, is_reverse: bool) -> Resu
         sizes[along], pad[2 * along + is_reverse] = size, size - 1
         found = c.add("reduce-window", [x, zero], x.type, window=window(c, sizes, pad=pad), to_apply=reducer)
     else:
-        one, none = (c.constant(np.asarray(number, np.int32), _I32) for number in (1, 0))
+        one, none = s32(c, 1), s32(c, 0)
         # Of no elements too: there is one window more than there are elements before the last.
         length = c.add("maximum", [size_of(c, x, along), one], _I32)
         before = c.add("subtract", [length, one], _I32)
@@ -162,7 +155,7 @@ def _slice_at(c: Conversion, x: SSAValue, along: int, at: SSAValue, ir_type: Att
     """The slice of x at a place of one dimension, which the result does not have."""
     rank, element = len(dims_of(x)), as_array(x.type).element_type
     sizes = [1 if dim == along else size for dim, size in enumerate(dims_of(x))]
-    zero, one = (c.constant(np.asarray(number, np.int32), _I32) for number in (0, 1))
+    zero, one = s32(c, 0), s32(c, 1)
     starts = [at if dim == along else zero for dim in range(rank)]
     if UNBOUNDED not in sizes:
         cut = c.add("dynamic-slice", [x, *starts], array_type(element, sizes), dynamic_slice_sizes=integer_array(sizes))
@@ -179,7 +172,7 @@ def _placed_at(c: Conversion, x: SSAValue, part: SSAValue, along: int, at: SSAVa
     """x with its slice at a place of one dimension replaced."""
     rank, element = len(dims_of(x)), as_array(x.type).element_type
     sizes = [1 if dim == along else size for dim, size in enumerate(dims_of(x))]
-    zero, one = (c.constant(np.asarray(number, np.int32), _I32) for number in (0, 1))
+    zero, one = s32(c, 0), s32(c, 1)
     if UNBOUNDED not in sizes:
         slab = c.add("reshape", [part], array_type(element, sizes))
     else:
@@ -191,13 +184,10 @@ def _placed_at(c: Conversion, x: SSAValue, part: SSAValue, along: int, at: SSAVa
 
 def _empty(c: Conversion, ir_type: Attribute, like: SSAValue) -> SSAValue:
     """Zeros of a type; unknown sizes are those of `like`."""
-    element, dims = element_of(ir_type), dims_of(ir_type)
-    zero = c.constant(np.zeros((), element.numpy), array_type(element.ir_type, ()))
-    if UNBOUNDED not in dims:
-        return c.add("broadcast", [zero], ir_type, dimensions=integer_array([]))
-    if [size == UNBOUNDED for size in dims] != [size == UNBOUNDED for size in dims_of(like)]:
+    is_open = [[size == UNBOUNDED for size in dims_of(each)] for each in (ir_type, like)]
+    if any(is_open[0]) and is_open[0] != is_open[1]:
         raise c.unsupported("'chlo.scan' is taken for outputs with the unknown sizes of its first input")
-    return c.add("dynamic-broadcast-in-dim", [zero, sizes_of(c, like)], ir_type, dimensions=integer_array([]))
+    return filled(c, ir_type, like, 0)
 
 
 def _loop(
@@ -212,22 +202,22 @@ def _loop(
 ) -> Results:
     """A loop over (place, number of slices, inputs, carries, outputs, captured values)."""
     captured = c.captured(region)
-    zero, length = c.constant(np.asarray(0, np.int32), _I32), size_of(c, inputs[0], along)
+    zero, length = s32(c, 0), size_of(c, inputs[0], along)
     outputs = [_empty(c, ir_type, inputs[0]) for ir_type in c.types[:count]]
     parts = [zero, length, *inputs, *inits, *outputs, *(c.body.value(value) for value in captured)]
     carried = c.tuple_of(parts)
     types = [value.type for value in parts]
 
-    condition, inner, given = _body_of(c, region, "condition", types)
+    inner, given = c.inside_tuple(region, "condition", types)
     less = inner.add("compare", given[:2], TRUTH, direction=StringAttr("LT"))
     inner.name_results([less])
-    test = condition.finish(c.module.fresh(f"{c.name}.condition"), [less], c.op.token)
+    test = inner.body.finish(c.module.fresh(f"{c.name}.condition"), [less], c.op.token)
 
-    body, inner, given = _body_of(c, region, "body", types)
-    place, number, values = given[0], given[1], given[2:]
+    inner, (place, number, *values) = c.inside_tuple(region, "body", types)
+    body = inner.body
     own, state = values[: len(inputs)], values[len(inputs) : len(inputs) + len(inits)]
-    filled, kept = values[len(inputs) + len(inits) :][:count], values[len(inputs) + len(inits) + count :]
-    one = inner.constant(np.asarray(1, np.int32), _I32)
+    written, kept = values[len(inputs) + len(inits) :][:count], values[len(inputs) + len(inits) + count :]
+    one = s32(inner, 1)
     after = inner.add("add", [place, one], _I32)
     at = inner.add("subtract", [number, after], _I32) if is_reverse else place
     slices = [_slice_at(inner, x, along, at, argument.type) for x, argument in zip(own, region.arguments, strict=False)]
@@ -235,7 +225,7 @@ def _loop(
     body.values |= dict(zip((*region.arguments, *captured), (*slices, *state, *kept), strict=True))
     found = body.ops(region)
     inner = Conversion(body, c.op, f"{c.name}.next", [])
-    placed = [_placed_at(inner, x, part, along, at) for x, part in zip(filled, found[:count], strict=True)]
+    placed = [_placed_at(inner, x, part, along, at) for x, part in zip(written, found[:count], strict=True)]
     inner.name_results([])
     following = [after, number, *own, *found[count:], *placed, *kept]
     step = body.finish(c.module.fresh(f"{c.name}.body"), [inner_tuple(body, following, c.op)], c.op.token)
@@ -244,13 +234,3 @@ def _loop(
     last = c.elements(c.add("while", [carried], carried.type, **symbols), len(types))
     begin = 2 + len(inputs)
     return [*last[begin + len(inits) : begin + len(inits) + count], *last[begin : begin + len(inits)]]
-
-
-def _body_of(
-    c: Conversion, region: Region, what: str, types: Sequence[Attribute]
-) -> tuple[ComputationBody, Conversion, list[SSAValue]]:
-    """A computation of one tuple: its body, a conversion that adds to it, and the tuple's elements."""
-    body = ComputationBody(c.module, region)
-    parameter = body.parameter(None, 0, f"{what}_arg", tuple_type(types))
-    inner = Conversion(body, c.op, f"{c.name}.{what}", [])
-    return body, inner, inner.elements(parameter.result, len(types))

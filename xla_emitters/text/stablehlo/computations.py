@@ -108,7 +108,7 @@ class ModuleBuilder:
             attributes[STACK_TABLES] = StringAttr(tables)
         name = StringAttr(_identifier(self.program.name))
         module = quick_builtin.ModuleOp(list(self.computations.values()), attributes, name)
-        module.location = self._location(self.program.name, self.program.attributes.at)
+        module.location = self.location(self.program.name, self.program.attributes.at)
         return module
 
     def _entry(self) -> StableHloFunction:
@@ -287,9 +287,6 @@ class ModuleBuilder:
         return self.source.place(token.start, token.end)
 
     def location(self, name: str, token: Token) -> NameLoc:
-        return self._location(name, token)
-
-    def _location(self, name: str, token: Token) -> NameLoc:
         line, column = self.source.line_and_column(token.start)
         where = unchecked(FileLineColLoc, filename=self._file, line=int_attr(line), column=int_attr(column))
         return unchecked(NameLoc, desc=string(name), location=where)
@@ -590,21 +587,22 @@ class Conversion:
 
         carries  whether it also returns the captured values, as a loop's body does
         """
-        body = ComputationBody(self.module, region)
-        types = [value.type for value in (*arguments, *captured)]
-        parameter = body.parameter(None, 0, f"{what}_arg", tuple_type(types))
-        inner = Conversion(body, self.op, f"{what}_arg", [])
-        parts = inner.elements(parameter.result, len(types))
+        inner, parts = self.inside_tuple(region, what, [value.type for value in (*arguments, *captured)])
         inner.name_results([])
+        body = inner.body
         body.values |= dict(zip((*arguments, *captured), parts, strict=True))
         results = body.ops(region)
         if carries:
-            results += parts[len(arguments) :]
-            name = self.module.fresh(f"{self.name}.{what}")
-            root = inner_tuple(body, results, self.op)
-            return SymbolRefAttr(body.finish(name, [root], self.op.token).sym_name)
+            results = [inner_tuple(body, [*results, *parts[len(arguments) :]], self.op)]
         name = self.module.fresh(f"{self.name}.{what}")
         return SymbolRefAttr(body.finish(name, results, self.op.token).sym_name)
+
+    def inside_tuple(self, region: Region, what: str, types: Sequence[Attribute]) -> tuple[Conversion, list[SSAValue]]:
+        """A conversion that adds to a new computation of one tuple, and the tuple's elements."""
+        body = ComputationBody(self.module, region)
+        parameter = body.parameter(None, 0, f"{what}_arg", tuple_type(types))
+        inner = Conversion(body, self.op, f"{what}_arg", [])
+        return inner, inner.elements(parameter.result, len(types))
 
     # ----------------------------------------------------------------------------------------------------------- errors
 

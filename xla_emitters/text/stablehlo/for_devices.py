@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import StringAttr
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.device_groups import counts_of, devices_of
-from xla_emitters.dialects.hlo.types import UNBOUNDED, dims_of, is_array, leaf_types
+from xla_emitters.dialects.hlo.types import has_dynamic_dims, is_array
 from xla_emitters.errors import Unsupported
 from xla_emitters.support.source import Source
 from xla_emitters.text.hlo.hlo_printer import print_hlo
@@ -49,19 +49,15 @@ def module_for_devices(text: str, file: str, entry: str = "") -> str | None:
     function = program.functions.get(entry.removeprefix("@") or "main")
     said = None if function is None else _Shardings(source, program).of(function)
     module = ModuleBuilder(source, program, parser.aliases, RULES, entry.removeprefix("@")).module()
-    if devices_of(module) == 1 or any(_is_unknown(op) for op in module.walk()):
+    if devices_of(module) == 1 or any(
+        isinstance(op, HloOp) and has_dynamic_dims(op.result.type) for op in module.walk()
+    ):
         return None
     for name, count in zip(("replica_count", "num_partitions"), counts_of(module), strict=True):
         module.attributes[f"hlo.{name}"] = StringAttr(str(count))
     if said is not None:
         _note(next(op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry), *said)
     return print_hlo(module)
-
-
-def _is_unknown(op: object) -> bool:
-    if not isinstance(op, HloOp):
-        return False
-    return any(is_array(leaf) and UNBOUNDED in dims_of(leaf) for leaf in leaf_types(op.result.type))
 
 
 def _note(entry: ComputationOp, parameters: Sequence[str], results: Sequence[str]) -> None:

@@ -37,7 +37,7 @@ from xla_emitters.dialects.hlo.types import (
 )
 from xla_emitters.dtypes import DType, Kind, dtype
 from xla_emitters.text.stablehlo.computations import Conversion, Rule
-from xla_emitters.text.stablehlo.rules import Results, elementwise, listed, pass_through, size_of
+from xla_emitters.text.stablehlo.rules import Results, elementwise, listed, pass_through, s64_list, size_of
 from xla_emitters.text.stablehlo.stablehlo_literals import Literal
 from xla_emitters.text.stablehlo.stablehlo_types import INDEX, TRUTH, stablehlo_type
 
@@ -282,11 +282,6 @@ def _shape_of(c: Conversion) -> Results:
     return _all_sizes(c, x)
 
 
-def _const_shape(c: Conversion) -> Results:
-    sizes = c.attributes.integers("shape")
-    return c.constant(np.asarray(sizes, np.int64), array_type(S64.ir_type, (len(sizes),)))
-
-
 def _get_extent(c: Conversion) -> Results:
     shape, index = c.expect_operands(2)
     return _at(c, shape, index)
@@ -462,7 +457,7 @@ _RULES: dict[str, Rule] = {
     "tensor.extract": _extract,
     "tensor.cast": _cast,
     "shape.shape_of": _shape_of,
-    "shape.const_shape": _const_shape,
+    "shape.const_shape": lambda c: s64_list(c, c.attributes.integers("shape")),
     "shape.const_size": lambda c: _number(c, c.attributes.integer("value")),
     "shape.const_witness": lambda c: c.constant(np.asarray(c.attributes.boolean("passing")), TRUTH),
     **dict.fromkeys(("shape.to_extent_tensor", "shape.from_extent_tensor"), pass_through),

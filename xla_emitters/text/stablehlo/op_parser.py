@@ -19,12 +19,9 @@ from xla_emitters.dialects.hlo.types import dims_of, is_array
 from xla_emitters.errors import Place, Unsupported, VerifyError
 from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
-from xla_emitters.text.stablehlo.attribute_values import (
-    Attributes,
-    parse_dictionary,
-)
+from xla_emitters.text.stablehlo.attribute_values import Attributes, optional_dictionary, parse_dictionary
 from xla_emitters.text.stablehlo.spellings import may_broadcast, renamed
-from xla_emitters.text.stablehlo.stablehlo_lexer import STAGE, StableHloCursor, StableHloTokenKind, Token, unquoted
+from xla_emitters.text.stablehlo.stablehlo_lexer import StableHloCursor, StableHloTokenKind, Token, unquoted
 from xla_emitters.text.stablehlo.stablehlo_locations import Location, parse_location
 from xla_emitters.text.stablehlo.stablehlo_types import parse_both_types, parse_type
 from xla_emitters.text.stablehlo.tree import Op, Region, Value
@@ -80,7 +77,7 @@ class OpParser(ABC):
             if cursor.token.kind is StableHloTokenKind.END:
                 raise cursor.error("this region is not closed", start, details=("got the end of the text",))
             if cursor.token.kind is StableHloTokenKind.BLOCK:
-                raise self._unsupported("a region of several blocks is not taken", cursor.token)
+                raise cursor.unsupported("a region of several blocks is not taken", cursor.token)
             if region.ops and region.ops[-1].name in RETURNS:
                 raise cursor.error("an op after the return of its region", cursor.token)
             region.ops.append(self._op(region))
@@ -95,21 +92,16 @@ class OpParser(ABC):
         cursor = self.cursor
         results = self._result_names()
         token = cursor.token
-        if token.kind is StableHloTokenKind.STRING:
-            name = renamed(unquoted(cursor.advance().text))
-            op = Op(name, token, Attributes(cursor, name, token))
-            self._check_dialect(op)
-            operand_types, result_types = self._generic(op, region)
-        elif token.kind is StableHloTokenKind.WORD:
-            cursor.advance()
-            name = renamed(token.text)
-            op = Op(name, token, Attributes(cursor, name, token))
-            self._check_dialect(op)
-            operand_types, result_types = self.pretty(op, region)
-        else:
+        if token.kind not in (StableHloTokenKind.STRING, StableHloTokenKind.WORD):
             raise cursor.unexpected("an op such as stablehlo.add")
+        cursor.advance()
+        name = renamed(unquoted(token.text))
+        op = Op(name, token, Attributes(cursor, name, token))
+        self._check_dialect(op)
+        is_generic = token.kind is StableHloTokenKind.STRING
+        operand_types, result_types = self._generic(op, region) if is_generic else self.pretty(op, region)
         op.location = self._optional_location()
-        if may_broadcast(unquoted(token.text) if token.kind is StableHloTokenKind.STRING else token.text):
+        if may_broadcast(unquoted(token.text)):
             self._spell_out(op)
         self._check_operands(op, operand_types)
         self._define_results(op, region, results, result_types)
@@ -130,7 +122,7 @@ class OpParser(ABC):
             raise self.cursor.error(f"no op '{op.name}'", op.token, help=help)
         if dialect == "vhlo":
             raise self._vhlo(op.token)
-        raise self._unsupported(f"ops of the dialect '{dialect}' are not taken: '{op.name}'", op.token)
+        raise self.cursor.unsupported(f"ops of the dialect '{dialect}' are not taken: '{op.name}'", op.token)
 
     def _result_names(self) -> list[tuple[Token, int]]:
         """Consumes `%a, %b:2 =`."""
@@ -230,11 +222,10 @@ class OpParser(ABC):
         cursor.expect("(", "after the name of an op")
         cursor.items(")", lambda: self._operand(op, region), "an operand")
         if cursor.at("["):
-            raise self._unsupported("ops with successors are not taken", cursor.token)
+            raise cursor.unsupported("ops with successors are not taken", cursor.token)
         self._optional_properties(op.attributes)
         self._optional_regions(op, region)
-        if cursor.at("{"):
-            parse_dictionary(cursor, op.attributes)
+        optional_dictionary(cursor, op.attributes)
         cursor.expect(":", f"before the type of '{op.name}'")
         if not cursor.at("("):
             raise cursor.unexpected("'(' before the types of the operands")
@@ -256,9 +247,6 @@ class OpParser(ABC):
     def _optional_location(self) -> Location | None:
         return parse_location(self.cursor) if self.cursor.token.text == "loc" else None
 
-    def _unsupported(self, message: str, token: Token) -> Unsupported:
-        return Unsupported(message, stage=STAGE, place=self._place(token))
-
     def _place(self, token: Token) -> Place:
         return self.source.place(token.start, token.end)
 
@@ -268,9 +256,8 @@ class OpParser(ABC):
         return token, parse_type(self.cursor), self._optional_location()
 
     def _vhlo(self, token: Token) -> Unsupported:
-        return Unsupported(
+        return self.cursor.unsupported(
             f"{token.text} is of VHLO, the form in which StableHLO is stored; this reads StableHLO itself",
-            stage=STAGE,
-            place=self._place(token),
-            help="stablehlo-opt --vhlo-to-version=target=current --vhlo-legalize-to-stablehlo FILE > FILE.mlir",
+            token,
+            "stablehlo-opt --vhlo-to-version=target=current --vhlo-legalize-to-stablehlo FILE > FILE.mlir",
         )

@@ -26,15 +26,7 @@ from xla_emitters.dialects.hlo.base import HloOp, integers, opcode_of
 from xla_emitters.dialects.hlo.constant import is_dense, undense
 from xla_emitters.dialects.hlo.elementwise import ROWS, BitcastConvertOp, ComplexOp, ConvertOp, SelectOp
 from xla_emitters.dialects.hlo.shape_ops import rows
-from xla_emitters.dialects.hlo.types import (
-    UNBOUNDED,
-    array_type,
-    as_array,
-    dims_of,
-    element_of,
-    is_array,
-    one_or_tuple,
-)
+from xla_emitters.dialects.hlo.types import UNBOUNDED, array_type, as_array, dims_of, element_of, is_array, one_or_tuple
 from xla_emitters.dialects.isa import isa
 from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.text.stablehlo.computations import Conversion, Rule
@@ -157,9 +149,7 @@ _PADDED = columns(
 
 OP_ROWS: dict[str, OpRow] = {
     "compare": OpRow(
-        "compare",
-        (word("comparison_direction", "direction", "comparison_direction"), COMPARED),
-        operands=2,
+        "compare", (word("comparison_direction", "direction", "comparison_direction"), COMPARED), operands=2
     ),
     "reduce_precision": OpRow("reduce-precision", (number("exponent_bits", "i32"), number("mantissa_bits", "i32"))),
     "clamp": OpRow("clamp", operands=3, result=_one),
@@ -214,10 +204,7 @@ OP_ROWS: dict[str, OpRow] = {
     "all_gather": OpRow("all-gather", (*GROUPS, GLOBAL_IDS, dimension("all_gather_dim"))),
     "reduce_scatter": OpRow("reduce-scatter", (*GROUPS, GLOBAL_IDS, dimension("scatter_dimension")), _REDUCER),
     "collective_broadcast": OpRow("collective-broadcast", GROUPS),
-    "collective_permute": OpRow(
-        "collective-permute",
-        (PAIRS, CHANNEL),
-    ),
+    "collective_permute": OpRow("collective-permute", (PAIRS, CHANNEL)),
 }
 """StableHLO's op -> its row."""
 

@@ -15,7 +15,6 @@ from typing import ClassVar
 from xdsl.ir import Attribute
 
 from xla_emitters.dialects.hlo.types import array_type, is_array
-from xla_emitters.errors import ParseError
 from xla_emitters.support.cursor import nearest
 from xla_emitters.text.stablehlo.attribute_values import (
     Attributes,
@@ -26,7 +25,7 @@ from xla_emitters.text.stablehlo.attribute_values import (
 )
 from xla_emitters.text.stablehlo.op_parser import CALLS, RETURNS, OpParser
 from xla_emitters.text.stablehlo.spellings import REGIONS
-from xla_emitters.text.stablehlo.stablehlo_lexer import STAGE, StableHloTokenKind, Token
+from xla_emitters.text.stablehlo.stablehlo_lexer import StableHloTokenKind, Token
 from xla_emitters.text.stablehlo.stablehlo_literals import Elided, Literal
 from xla_emitters.text.stablehlo.stablehlo_types import (
     TRUTH,
@@ -298,11 +297,7 @@ class PrettyForms(OpParser):
         parse_dictionary(cursor, found)
         for key, attr in found.found.items():
             if (name := self._WINDOW.get(key)) is None:
-                raise ParseError(
-                    f"a window has no '{key} ='{nearest(key, self._WINDOW)}",
-                    stage=STAGE,
-                    place=cursor.source.place(attr.start, attr.end),
-                )
+                raise found.error(f"a window has no '{key} ='{nearest(key, self._WINDOW)}", attr)
             op.attributes.found[name] = attr
 
     def _subscript(self, op: Op) -> None:

@@ -91,7 +91,7 @@ def broadcast_in_dim(c: Conversion, x: SSAValue, ir_type: Attribute, dimensions:
     if not any(grows) and not has_dynamic_dims(x.type):
         return c.add("broadcast", [x], ir_type, dimensions=integer_array(dimensions))
     if has_dynamic_dims(x.type):
-        shape = _shape_constant(c, result)
+        shape = s64_list(c, result)
         return c.add("dynamic-broadcast-in-dim", [x, shape], ir_type, dimensions=integer_array(dimensions))
     element = as_array(x.type).element_type
     kept = [i for i in range(len(sizes)) if not grows[i]]
@@ -99,8 +99,9 @@ def broadcast_in_dim(c: Conversion, x: SSAValue, ir_type: Attribute, dimensions:
     return c.add("broadcast", [dropped], ir_type, dimensions=integer_array([dimensions[i] for i in kept]))
 
 
-def _shape_constant(c: Conversion, sizes: Sequence[int]) -> SSAValue:
-    return c.constant(np.asarray(sizes, np.int64), array_type(dtype("s64").ir_type, (len(sizes),)))
+def s64_list(c: Conversion, values: Sequence[int]) -> SSAValue:
+    """A list of numbers, s64[...]."""
+    return c.constant(np.asarray(values, np.int64), array_type(dtype("s64").ir_type, (len(values),)))
 
 
 def _broadcast_in_dim(c: Conversion) -> Results:
@@ -114,8 +115,7 @@ def _broadcast(c: Conversion) -> Results:
     places = [len(new) + dim for dim in range(len(dims_of(x)))]
     if not has_dynamic_dims(c.type):
         return broadcast_in_dim(c, x, c.type, places)
-    sizes = [c.constant(np.asarray(size, np.int32), array_type(S32.ir_type, ())) for size in new]
-    shape = listed(c, [*sizes, *(size_of(c, x, dim) for dim in range(len(places)))])
+    shape = listed(c, [*(s32(c, size) for size in new), *(size_of(c, x, dim) for dim in range(len(places)))])
     return c.add("dynamic-broadcast-in-dim", [x, shape], c.type, dimensions=integer_array(places))
 
 
@@ -125,12 +125,16 @@ def _broadcast(c: Conversion) -> Results:
 S32 = dtype("s32")
 
 
+def s32(c: Conversion, value: int) -> SSAValue:
+    """A number, s32[]."""
+    return c.constant(np.asarray(value, np.int32), array_type(S32.ir_type, ()))
+
+
 def size_of(c: Conversion, x: SSAValue, dim: int) -> SSAValue:
     """The size of one dimension, as s32[]."""
-    scalar = array_type(S32.ir_type, ())
     if (size := dims_of(x)[dim]) != UNBOUNDED:
-        return c.constant(np.asarray(size, np.int32), scalar)
-    return c.add("get-dimension-size", [x], scalar, dimensions=integer_array([dim]))
+        return s32(c, size)
+    return c.add("get-dimension-size", [x], array_type(S32.ir_type, ()), dimensions=integer_array([dim]))
 
 
 def listed(c: Conversion, scalars: Sequence[SSAValue], element: DType = S32) -> SSAValue:
@@ -147,6 +151,15 @@ def listed(c: Conversion, scalars: Sequence[SSAValue], element: DType = S32) -> 
 def sizes_of(c: Conversion, x: SSAValue) -> SSAValue:
     """The sizes of an array, as a list s32[rank]."""
     return listed(c, [size_of(c, x, dim) for dim in range(len(dims_of(x)))])
+
+
+def filled(c: Conversion, ir_type: Attribute, like: SSAValue, value: complex) -> SSAValue:
+    """An array of that type with this value everywhere; unknown sizes are those of `like`."""
+    element, dims = element_of(ir_type), dims_of(ir_type)
+    scalar = c.constant(np.asarray(value).astype(element.numpy), array_type(element.ir_type, ()))
+    if UNBOUNDED not in dims:
+        return c.add("broadcast", [scalar], ir_type, dimensions=integer_array([]))
+    return c.add("dynamic-broadcast-in-dim", [scalar, sizes_of(c, like)], ir_type, dimensions=integer_array([]))
 
 
 # ------------------------------------------------------------------------------------- ops that are written as dot and gather
@@ -253,7 +266,7 @@ def _torch_index_select(c: Conversion) -> Results:
     if not has_dynamic_dims(x.type):
         sizes = integer_array([size if other in kept else 1 for other, size in enumerate(dims_of(x))])
         return c.add("gather", [x, index], c.type, slice_sizes=sizes, **attributes)
-    one = c.constant(np.asarray(1, np.int32), array_type(S32.ir_type, ()))
+    one = s32(c, 1)
     listed_sizes = listed(c, [size_of(c, x, other) if other in kept else one for other in range(rank)])
     return c.add("dynamic-gather", [x, index, listed_sizes], c.type, **attributes)
 

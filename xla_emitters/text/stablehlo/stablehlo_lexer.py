@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
+from xla_emitters.errors import Unsupported
 from xla_emitters.support import cursor
 from xla_emitters.support.cursor import TokenCursor
 from xla_emitters.support.source import Source
@@ -76,7 +77,9 @@ Token: TypeAlias = cursor.Token[StableHloTokenKind]
 
 
 def unquoted(text: str) -> str:
-    """The characters of a string token; `\\22` is the byte 0x22."""
+    """The characters of a string token, in which `\\22` is the byte 0x22; the text of any other token."""
+    if not text.startswith('"'):
+        return text
     inner = text[1:-1]
     if "\\" not in inner:
         return inner
@@ -118,6 +121,10 @@ class StableHloCursor(TokenCursor[Token]):
         if token.kind is StableHloTokenKind.UNKNOWN and token.text == '"':
             raise self.error("this string is not closed", token, help='end it with " on the same line')
         return token
+
+    def unsupported(self, message: str, token: Token, help: str = "") -> Unsupported:
+        """The error for legal text that is not taken, at a token."""
+        return Unsupported(message, stage=STAGE, place=self.source.place(token.start, token.end), help=help)
 
     def empty(self, offset: int) -> Token:
         return Token(StableHloTokenKind.WORD, "", offset, offset)

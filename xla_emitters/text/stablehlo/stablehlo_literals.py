@@ -135,7 +135,7 @@ def parse_resource(cursor: StableHloCursor) -> Literal | Elided:
     cursor.expect(">", "after the name of a resource")
     cursor.expect(":", "after a literal, before its type")
     dims, element = _literal_type(cursor)
-    name = unquoted(token.text) if token.kind is StableHloTokenKind.STRING else token.text
+    name = unquoted(token.text)
     if name == _ELIDED:
         return Elided(dims, element)
     known = _resources(cursor)
@@ -174,7 +174,7 @@ def _resources(cursor: StableHloCursor) -> dict[str, Token]:
             and inner.accept(":")
             and inner.token.kind is StableHloTokenKind.STRING
         ):
-            found[unquoted(token.text) if token.kind is StableHloTokenKind.STRING else token.text] = inner.token
+            found[unquoted(token.text)] = inner.token
     return found
 
 

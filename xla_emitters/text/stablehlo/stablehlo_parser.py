@@ -19,6 +19,7 @@ from xla_emitters.support.source import Source
 from xla_emitters.text.stablehlo.attribute_values import (
     Attributes,
     TypeValue,
+    optional_dictionary,
     parse_attribute,
     parse_dictionary,
 )
@@ -33,7 +34,7 @@ from xla_emitters.text.stablehlo.stablehlo_lexer import (
     unquoted,
 )
 from xla_emitters.text.stablehlo.stablehlo_locations import Location, parse_location
-from xla_emitters.text.stablehlo.stablehlo_types import parse_type, parse_types
+from xla_emitters.text.stablehlo.stablehlo_types import parse_both_types, parse_type
 from xla_emitters.text.stablehlo.tree import Region, StableHloFunction, StableHloModule, Value
 
 _SPLIT = re.compile(r"^// -----", re.MULTILINE)
@@ -102,13 +103,9 @@ class TreeParser(PrettyForms):
 
     def _generic_tail(self, attributes: Attributes) -> None:
         """Consumes the text after the region of a module or a function in generic form: `{attributes} : (types) -> types`."""
-        cursor = self.cursor
-        if cursor.at("{"):
-            parse_dictionary(cursor, attributes)
-        cursor.expect(":", "before the type of an op")
-        parse_types(cursor)
-        cursor.expect("->", "between the types")
-        parse_types(cursor)
+        optional_dictionary(self.cursor, attributes)
+        self.cursor.expect(":", "before the type of an op")
+        parse_both_types(self.cursor)
 
     def _alias(self) -> None:
         cursor = self.cursor
@@ -153,7 +150,7 @@ class TreeParser(PrettyForms):
             if token.text in _FUNCTIONS:
                 self._add(program, self._function())
             elif token.text in _MODULES:
-                raise self._unsupported("a module inside a module is not taken", token)
+                raise cursor.unsupported("a module inside a module is not taken", token)
             elif not self._skipped_op():
                 raise cursor.unexpected("a function: func.func @name(...) { ... }")
         cursor.advance()
@@ -219,9 +216,8 @@ class TreeParser(PrettyForms):
     # --------------------------------------------------------------------------------------------------------- functions
 
     def _function(self) -> StableHloFunction:
-        return (
-            self._generic_function() if self.cursor.token.kind is StableHloTokenKind.STRING else self._pretty_function()
-        )
+        is_generic = self.cursor.token.kind is StableHloTokenKind.STRING
+        return self._generic_function() if is_generic else self._pretty_function()
 
     def _pretty_function(self) -> StableHloFunction:
         cursor = self.cursor
@@ -259,8 +255,7 @@ class TreeParser(PrettyForms):
 
     def _optional_dictionary(self, at: Token) -> None:
         """Consumes attributes that nothing reads: those of a parameter without a name."""
-        if self.cursor.at("{"):
-            parse_dictionary(self.cursor, Attributes(self.cursor, "a parameter", at))
+        optional_dictionary(self.cursor, Attributes(self.cursor, "a parameter", at))
         self._optional_location()
 
     def _parameter(self, function: StableHloFunction) -> None:
@@ -270,8 +265,7 @@ class TreeParser(PrettyForms):
         self._define(Value(token.text[1:], parse_type(cursor), token, function.body))
         function.body.arguments.append(self._values[token.text[1:]])
         found = Attributes(cursor, f"parameter {token.text}", token)
-        if cursor.at("{"):
-            parse_dictionary(cursor, found)
+        optional_dictionary(cursor, found)
         function.parameter_attributes.append(found)
         function.parameter_locations.append(self._optional_location())
 
@@ -285,8 +279,7 @@ class TreeParser(PrettyForms):
         def result() -> None:
             found = Attributes(cursor, "a result", cursor.token)
             function.results.append(parse_type(cursor))
-            if cursor.at("{"):
-                parse_dictionary(cursor, found)
+            optional_dictionary(cursor, found)
             function.result_attributes.append(found)
 
         cursor.items(")", result, "a type")
@@ -347,5 +340,4 @@ class TreeParser(PrettyForms):
         return self._symbol_of(self.cursor.expect_kind(StableHloTokenKind.SYMBOL, "a name such as @main"))
 
     def _symbol_of(self, token: Token) -> str:
-        text = token.text[1:]
-        return unquoted(text) if text.startswith('"') else text
+        return unquoted(token.text[1:])

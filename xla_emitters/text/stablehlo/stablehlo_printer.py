@@ -335,14 +335,7 @@ def _dictionary(attributes: Mapping[str, str]) -> str:
     return f"{{{', '.join(f'{key} = {text}' for key, text in attributes.items())}}}"
 
 
-_OF_A_CALL = (
-    "call_target_name",
-    "api_version",
-    "has_side_effect",
-    "backend_config",
-    "called_computations",
-    *LAYOUTS,
-)
+_OF_A_CALL = ("call_target_name", "api_version", "has_side_effect", "backend_config", "called_computations", *LAYOUTS)
 """The attributes that belong to the custom call itself; others follow its regions."""
 
 

@@ -23,7 +23,7 @@ from xla_emitters.dialects.hlo.types import UNBOUNDED, TokenType, array_type, as
 from xla_emitters.dtypes import DTYPES, dtype
 from xla_emitters.errors import Unsupported
 from xla_emitters.support.cursor import nearest
-from xla_emitters.text.stablehlo.stablehlo_lexer import STAGE, StableHloCursor, StableHloTokenKind
+from xla_emitters.text.stablehlo.stablehlo_lexer import StableHloCursor, StableHloTokenKind
 
 ELEMENTS = {str(row.ir_type): row.ir_type for row in DTYPES}
 """The element types by their spelling in MLIR."""
@@ -41,11 +41,7 @@ _SCALARS = {
 _SHAPE = re.compile(r"\s*((?:(?:\d+|\?)\s*x\s*)*)(.*)", re.DOTALL)
 _SIZE = re.compile(r"\d+|\?")
 _BOUNDS = re.compile(r"#(?:stablehlo|mhlo)\.(?:bounds<([\d?,\s]*)>|type_extensions<bounds\s*=\s*\[([\d?,\s]*)\]>)\Z")
-_REFUSED = {
-    "*x": "arrays of unknown rank",
-    "!quant": "quantized types",
-    "tuple": "arrays of tuples",
-}
+_REFUSED = {"*x": "arrays of unknown rank", "!quant": "quantized types", "tuple": "arrays of tuples"}
 
 
 class _NoType(Exception):
@@ -97,10 +93,7 @@ def parse_type(cursor: StableHloCursor) -> Attribute:
         try:
             found = tensor_type(token.text)
         except _NoType as error:
-            if error.is_legal:
-                place = cursor.source.place(token.start, token.end)
-                raise Unsupported(str(error), stage=STAGE, place=place) from None
-            raise cursor.error(str(error), token) from None
+            raise (cursor.unsupported if error.is_legal else cursor.error)(str(error), token) from None
         cursor.advance()
         return found
     if token.text == "tuple":
@@ -121,8 +114,7 @@ def parse_type(cursor: StableHloCursor) -> Attribute:
         raise cursor.error("this type is not closed", token, help="tensor<8x?xf32>")
     if token.kind is StableHloTokenKind.DIALECT_TYPE or token.text in ("memref", "vector", "none"):
         help = "xla-emitters-opt reads ops on buffers: lmhlo, and xla_lhlo of 2020" if token.text == "memref" else ""
-        place = cursor.source.place(token.start, token.end)
-        raise Unsupported(f"values of type {token.text} are not taken", stage=STAGE, place=place, help=help)
+        raise cursor.unsupported(f"values of type {token.text} are not taken", token, help)
     raise cursor.unexpected("a type such as tensor<8x?xf32>")
 
 

@@ -111,10 +111,7 @@ NO_TYPES = frozenset(("shape.assuming_all", "shape.const_size", "shape.cstr_requ
 
 OTHER_TYPES: dict[str, _OtherTypes] = {
     "arith.cmpi": lambda types, count: ([*types] * count, [array_type(TRUTH.element_type, dims_of(types[0]))]),
-    "arith.select": lambda types, count: (
-        [types[0] if len(types) == 2 else TRUTH, types[-1], types[-1]],
-        types[-1:],
-    ),
+    "arith.select": lambda types, count: ([types[0] if len(types) == 2 else TRUTH, types[-1], types[-1]], types[-1:]),
     "tensor.dim": lambda types, count: ([*types, INDEX], [INDEX]),
     "tensor.extract": lambda types, count: (
         [*types, *[INDEX] * (count - 1)],

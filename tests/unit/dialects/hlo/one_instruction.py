@@ -1,4 +1,4 @@
-"""A module around one instruction: whether it verifies, and its value."""
+"""A module around one instruction: whether it verifies, and its value; and values for its operands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dtypes import Kind, dtype
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.text.hlo import parse_hlo
 
@@ -64,7 +65,7 @@ def run(instruction: str, *arrays: Any, computations: str = "") -> tuple[HloOp, 
     ]
     module = parse_hlo("\n".join([BODIES, computations, "ENTRY e {", *lines, f"ROOT r = {instruction}", "}"]))
     module.verify()
-    entry = next(op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
+    entry = entry_of(module)
     root = entry.root.owner
     assert isinstance(root, HloOp)
     return root, evaluate(entry, given)
@@ -76,3 +77,20 @@ def domain(map: IndexingMap, index: tuple[int, ...]) -> list[tuple[int, ...]]:
         return []
     found = product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in map.range_vars))
     return [symbols for symbols in found if map.constraints_satisfied(index, symbols)]
+
+
+def wrapped(value: int, bits: int, signed: bool) -> int:
+    """The value that so many bits hold."""
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if signed and value >> bits - 1 else value
+
+
+def integers(values: list[int], type: str) -> np.ndarray:
+    wide = np.int64 if dtype(type).kind is Kind.SIGNED else np.uint64
+    return np.array(values, object).astype(wide).astype(dtype(type).numpy)
+
+
+def all_of(type: str) -> np.ndarray:
+    """Every value of a type."""
+    dt = dtype(type)
+    return np.arange(1 << dt.bits, dtype=np.dtype(f"u{dt.bits // 8}")).view(dt.numpy)

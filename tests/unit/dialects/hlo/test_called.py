@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from xla_emitters.dialects.hlo.called import goes_by_element
-from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.text.hlo import parse_hlo
 
@@ -36,8 +36,7 @@ def test_map_is_its_computation_of_every_element(body: str, shape: tuple[int, ..
         f"ENTRY e {{ x = s32[{dims}] parameter(0) y = s32[{dims}] parameter(1) ROOT m = s32[{dims}] map(x, y), to_apply=f }}"
     )
     module.verify()
-    entry = next(op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
-    (got,) = evaluate(entry, [x, y])
+    (got,) = evaluate(entry_of(module), [x, y])
     want = [BODIES[body](int(x[index]), int(y[index])) for index in np.ndindex(*shape)]
     assert got.shape == shape
     assert got.reshape(-1).tolist() == want
@@ -47,8 +46,7 @@ def test_map_is_its_computation_of_every_element(body: str, shape: tuple[int, ..
 def test_a_computation_with_bitcasts_of_scalars_takes_whole_arrays(text: str, is_at_once: bool) -> None:
     body = f"f = f32[] parameter(0) v = s32[1] bitcast(f) t = s32[1] copy(v) ROOT r = {text}"
     body = body if not is_at_once else body.replace(" v = s32[1] bitcast(f) t = s32[1] copy(v)", "")
-    (computation,) = (op for op in parse_hlo(f"ENTRY e {{ {body} }}").ops if isinstance(op, ComputationOp))
-    assert goes_by_element(computation) == is_at_once
+    assert goes_by_element(entry_of(parse_hlo(f"ENTRY e {{ {body} }}"))) == is_at_once
 
 
 def one_by_one(opcode: str, init: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -56,7 +54,7 @@ def one_by_one(opcode: str, init: np.ndarray, x: np.ndarray) -> np.ndarray:
     name = {"float32": "f32", "float16": "f16", "int8": "s8", "bool": "pred", "complex64": "c64"}[x.dtype.name]
     dims = ",".join(map(str, init.shape))
     text = f"ENTRY e {{ a = {name}[{dims}] parameter(0) b = {name}[{dims}] parameter(1) ROOT r = {name}[{dims}] {opcode}(a, b) }}"
-    (step,) = (op for op in parse_hlo(text).ops if isinstance(op, ComputationOp))
+    step = entry_of(parse_hlo(text))
     for row in x:
         (init,) = evaluate(step, [init, row])
     return init
@@ -85,9 +83,8 @@ def test_a_fold_of_whole_arrays_rounds_after_every_step(opcode: str, dtype: type
         f"ENTRY e {{ x = {name}[200,4] parameter(0) z = {name}[] parameter(1)"
         f" ROOT r = {name}[4] reduce(x, z), dimensions={{0}}, to_apply=f }}"
     )
-    entry = next(op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
     init = x[3, 0]
-    (got,) = evaluate(entry, [x, init])
+    (got,) = evaluate(entry_of(module), [x, init])
     want = one_by_one(opcode, np.broadcast_to(init, (4,)).copy(), x)
     assert got.dtype == x.dtype
     assert np.array_equal(got, want, equal_nan=x.dtype.kind in "fc")

@@ -8,13 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    IntegerAttr,
-    ModuleOp,
-    f32,
-    i64,
-)
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, f32, i64
 from xdsl.ir import Block, Operation
 from xdsl.rewriter import InsertPoint
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from unit.dialects.hlo.one_instruction import all_of, integers, wrapped
 
 from xla_emitters.dialects.hlo.convert import convert_array, round_once, widen, wrap
 from xla_emitters.dialects.hlo.convert import nearest as nearest_bound
@@ -17,21 +18,6 @@ def convert(x: Array, source: str, target: str) -> Array:
     assert value.dtype == dtype(target).numpy
     assert value.shape == x.shape
     return value
-
-
-def wrapped(value: int, bits: int, signed: bool) -> int:
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if signed and value >> bits - 1 else value
-
-
-def integers(values: list[int], type: str) -> Array:
-    wide = np.int64 if dtype(type).kind is Kind.SIGNED else np.uint64
-    return np.array(values, object).astype(wide).astype(dtype(type).numpy)
-
-
-def all_of(type: str) -> Array:
-    dt = dtype(type)
-    return np.arange(1 << dt.bits, dtype=np.dtype(f"u{dt.bits // 8}")).view(dt.numpy)
 
 
 def test_convert_complex_by_parts_and_to_real_by_the_real_part():

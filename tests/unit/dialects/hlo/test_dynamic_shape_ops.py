@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.errors import DataError, VerifyError
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.text.stablehlo import parse_stablehlo
 
@@ -25,8 +25,7 @@ def run(op: str, types: tuple[str, ...], result: str, *arrays: Any) -> np.ndarra
       %0 = "stablehlo.{name}"({operands}) {attributes} : ({shown}) -> tensor<{result}>
       return %0 : tensor<{result}>
     }}"""
-    (entry,) = (found for found in parse_stablehlo(text).ops if isinstance(found, ComputationOp))
-    return evaluate(entry, list(arrays))[0]
+    return evaluate(entry_of(parse_stablehlo(text)), list(arrays))[0]
 
 
 BROADCAST = "dynamic_broadcast_in_dim <{broadcast_dimensions = array<i64: 1, 0>}>"

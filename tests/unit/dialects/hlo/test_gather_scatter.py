@@ -85,10 +85,9 @@ def test_gather_takes_windows():
     assert got.tolist() == np.stack(taken(x, rows, [1, 0], [2, 3])).tolist()
     of_element, of_start = op.output_to_input()
     for index in np.ndindex(5, 2, 3):
-        # Starts stand by the operand's dimensions, the row by start_index_map.
         row = [int(rows[of_start.evaluate(index, (number,))]) for number in range(2)]
         assert row == rows[index[0]].tolist()
-        starts = (min(max(row[1], 0), 4), min(max(row[0], 0), 5))
+        starts = (min(max(row[0], 0), 5), min(max(row[1], 0), 4))  # of dimensions 1 and 0, as start_index_map says
         assert x[of_element.evaluate(index, starts)] == got[index]
 
 

@@ -12,7 +12,7 @@ from xla_emitters.errors import VerifyError
 @pytest.mark.parametrize(
     ("instruction", "message"),
     [
-        ("f32[8] reduce(x, z), dimensions={2}, to_apply=add", "not different dimensions of its operand"),
+        ("f32[8] reduce(x, z), dimensions={2}, to_apply=add", "not different dimensions of an array of rank 2"),
         ("f32[64] reduce(x, z), dimensions={1}, to_apply=add", "'reduce' cannot have this result shape"),
         ("f32[8] reduce(x, x), dimensions={1}, to_apply=add", "an initial value is a scalar"),
         ("f32[8] reduce(x, z, z), dimensions={1}, to_apply=add", "as many initial values as arrays"),
@@ -61,21 +61,10 @@ def test_a_body_may_be_anything(body: str, want: list[int]):
     assert got.tolist() == want
 
 
-def test_a_variadic_reduce_gives_an_array_each():
-    x, columns = (
-        np.array([[3, 8, 8], [-1, -5, -1]], np.int32),
-        np.broadcast_to(np.arange(3, dtype=np.int32), (2, 3)).copy(),
-    )
-    code = "(s32[2], s32[2]) reduce(p0, p1, p2, p3), dimensions={1}, to_apply=larger"
-    _, (value, number) = run(code, x, columns, np.int32(-(2**31)), np.int32(0))
-    assert value.tolist() == x.max(1).tolist()
-    assert number.tolist() == x.argmax(1).tolist()
-
-
-@pytest.mark.parametrize("columns", [64, 201, 1000])
-def test_long_rows_are_chosen_from_in_pairs(columns: int):
-    """With many equal elements, of which the first one counts."""
-    x = np.random.default_rng(columns).integers(-3, 4, (2, columns)).astype(np.int32)
+@pytest.mark.parametrize("columns", [5, 64, 201, 1000])
+def test_a_variadic_reduce_gives_an_array_each(columns: int):
+    """Long rows are chosen from in pairs. Of equal elements, of which there are many, the first one counts."""
+    x = np.random.default_rng(columns).integers(-1, 2, (2, columns)).astype(np.int32)
     places = np.broadcast_to(np.arange(columns, dtype=np.int32), x.shape).copy()
     code = "(s32[2], s32[2]) reduce(p0, p1, p2, p3), dimensions={1}, to_apply=larger"
     _, (value, number) = run(code, x, places, np.int32(-(2**31)), np.int32(0))

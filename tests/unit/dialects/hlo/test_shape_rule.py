@@ -410,10 +410,7 @@ def gather(d: Draw) -> Case:
     real = shaped(lambda a, i: lax.gather(a, i, kind, sizes), x, indices)
     properties = {name: integer_array(dims) for name, dims in GATHER.items()}
     return Case(
-        "gather",
-        [x, indices],
-        real,
-        {**properties, "index_vector_dim": number(2), "slice_sizes": integer_array(sizes)},
+        "gather", [x, indices], real, {**properties, "index_vector_dim": number(2), "slice_sizes": integer_array(sizes)}
     )
 
 

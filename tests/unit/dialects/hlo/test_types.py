@@ -11,8 +11,10 @@ from xdsl.utils.exceptions import VerifyException
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.hlo.types import (
     UNBOUNDED,
+    Alias,
     AliasAttr,
     BufferType,
+    Layout,
     LayoutAttr,
     OpaqueType,
     TokenType,
@@ -91,7 +93,7 @@ def test_an_array_is_asked_for_and_given():
         BufferType(ROW_MAJOR),
         tuple_type([ROW_MAJOR, TokenType()]),
         tuple_type([]),
-        AliasAttr((1, 0), 2, (), "must-alias"),
+        AliasAttr(Alias((1, 0), 2, (), "must-alias")),
     ],
 )
 def test_ir_text_reads_back(attribute: Attribute):
@@ -109,4 +111,4 @@ def test_hlo_text_of_a_type():
 @pytest.mark.parametrize(("order", "bounds"), [((0, 0), ()), ((1, 2), ()), ((0, 1), (3,))])
 def test_a_layout_is_a_permutation(order: tuple[int, ...], bounds: tuple[int, ...]):
     with pytest.raises(VerifyException):
-        LayoutAttr(order, "", bounds)
+        LayoutAttr(Layout(order, "", bounds))

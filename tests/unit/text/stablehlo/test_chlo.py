@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dtypes import dtype
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.text.stablehlo import parse_stablehlo
 
@@ -17,8 +17,7 @@ from xla_emitters.text.stablehlo import parse_stablehlo
 def run(body: str, arguments: dict[str, tuple[str, np.ndarray]], result: str) -> np.ndarray:
     listed = ", ".join(f"%{name}: {ir_type}" for name, (ir_type, _) in arguments.items())
     module = parse_stablehlo(f"func.func @main({listed}) -> {result} {{\n{body}\nreturn %r : {result}\n}}")
-    (entry,) = (op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
-    return evaluate(entry, [array for _, array in arguments.values()])[0]
+    return evaluate(entry_of(module), [array for _, array in arguments.values()])[0]
 
 
 def apply(name: str, *arrays: np.ndarray, element: str = "f64") -> np.ndarray:

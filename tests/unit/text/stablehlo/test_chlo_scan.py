@@ -12,8 +12,8 @@ import pytest
 from long_lists import but_long, every
 
 import xla_emitters as xe
-from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.errors import Unsupported, VerifyError
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.text.stablehlo import parse_stablehlo
 
@@ -70,8 +70,7 @@ def wanted(opcode: str, axis: int, *, reverse: bool = False) -> tuple[Any, Any]:
 
 
 def run(text: str, *arrays: Any) -> list[Any]:
-    (entry,) = (op for op in parse_stablehlo(text).ops if isinstance(op, ComputationOp) and op.is_entry)
-    return evaluate(entry, list(arrays))
+    return evaluate(entry_of(parse_stablehlo(text)), list(arrays))
 
 
 @pytest.mark.parametrize("reverse", [False, True])

@@ -9,17 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dynamic.sizes import sizes_of
 from xla_emitters.errors import DataError, Unsupported, VerifyError, XlaEmittersError
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.text.stablehlo import parse_stablehlo, print_stablehlo
 
 
 def run(text: str, *arguments: Any) -> list[Any]:
-    module = parse_stablehlo(text, "f.mlir")
-    (entry,) = (op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
-    return list(evaluate(entry, [np.asarray(argument) for argument in arguments]))
+    return list(evaluate(entry_of(parse_stablehlo(text, "f.mlir")), [np.asarray(argument) for argument in arguments]))
 
 
 def unsigned(x: int) -> int:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import xla_emitters as xe
-from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.errors import ParseError, Unsupported, VerifyError
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.text.stablehlo import is_stablehlo, parse_stablehlo
 
@@ -22,9 +22,7 @@ T = "tensor<2x3xf32>"
 
 def run(text: str, *arrays: Any) -> list[Any]:
     assert is_stablehlo(text)
-    module = parse_stablehlo(text, "old.mlir")
-    (entry,) = (op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
-    return evaluate(entry, list(arrays))
+    return evaluate(entry_of(parse_stablehlo(text, "old.mlir")), list(arrays))
 
 
 def of_op(op: str, result: str, *arrays: Any) -> Any:

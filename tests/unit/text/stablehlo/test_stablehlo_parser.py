@@ -22,11 +22,7 @@ def program(body: str, result: str = T) -> str:
 
 
 FORMS = {
-    "add": (
-        f"%r = stablehlo.add %a, %a : {T}",
-        f'%r = "stablehlo.add"(%a, %a) : ({T}, {T}) -> {T}',
-        T,
-    ),
+    "add": (f"%r = stablehlo.add %a, %a : {T}", f'%r = "stablehlo.add"(%a, %a) : ({T}, {T}) -> {T}', T),
     "compare": (
         f"%r = stablehlo.compare LT, %a, %a, FLOAT : ({T}, {T}) -> tensor<4x8xi1>",
         f'%r = "stablehlo.compare"(%a, %a) <{{comparison_direction = #stablehlo<comparison_direction LT>, '

@@ -10,10 +10,10 @@ from xdsl.dialects.builtin import Builtin
 from xdsl.parser import Parser
 from xdsl.traits import is_side_effect_free
 
-from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.dialect import HLO
 from xla_emitters.dialects.hlo.dynamic_shape_ops import ShapeAssertionOp
 from xla_emitters.errors import Unsupported
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.text.hlo import parse_hlo, print_hlo
 from xla_emitters.text.stablehlo import parse_stablehlo, print_stablehlo
@@ -34,18 +34,13 @@ ENTRY main {
 }"""
 
 
-def entry(module: object) -> ComputationOp:
-    (found,) = (op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)  # type: ignore[attr-defined]
-    return found
-
-
 def test_hlo_text_becomes_stablehlo_of_the_same_values() -> None:
     import numpy as np
 
     module = parse_hlo(TEXT)
     again = parse_stablehlo(print_stablehlo(module))
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
-    for one, other in zip(evaluate(entry(module), [x]), evaluate(entry(again), [x]), strict=True):
+    for one, other in zip(evaluate(entry_of(module), [x]), evaluate(entry_of(again), [x]), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -73,8 +68,7 @@ def test_a_loop_prints_only_what_it_changes() -> None:
 
 
 @pytest.mark.parametrize(
-    "instruction",
-    ["f32[12] bitcast(p)", "f32[3,4] stochastic-convert(p, u)", 'f32[3,4] domain(p), domain={kind="x"}'],
+    "instruction", ["f32[12] bitcast(p)", "f32[3,4] stochastic-convert(p, u)", 'f32[3,4] domain(p), domain={kind="x"}']
 )
 def test_what_stablehlo_has_not_is_refused_by_name(instruction: str) -> None:
     text = f"ENTRY e {{ p = f32[3,4] parameter(0)  u = u32[3,4] parameter(1)  ROOT r = {instruction} }}"

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dynamic.sizes import sizes_of
 from xla_emitters.errors import Unsupported, VerifyError, XlaEmittersError
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.text.stablehlo import parse_stablehlo
 
@@ -30,8 +30,7 @@ def run(op: str, arrays: list[np.ndarray], shape: tuple[int, ...], unknown: bool
     text = f"func.func @main({listed}) -> {result} {{\n%r = {line} : ({', '.join(types)}) -> {result}\nreturn %r : {result}\n}}"
     module = parse_stablehlo(text, "f.mlir")
     assert not sizes_of(module).unresolved
-    (entry,) = (op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
-    return evaluate(entry, arrays)[0]
+    return evaluate(entry_of(module), arrays)[0]
 
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 1, "e": 0, "f": 5}

@@ -17,13 +17,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import pairwise, product
+from itertools import pairwise
 
 import numpy as np
 
 from xla_emitters.dialects.hlo.contractions import ContractingOp, DotOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of
-from xla_emitters.dialects.hlo.windows import points_inside
+from xla_emitters.dialects.hlo.windows import visited
 from xla_emitters.dtypes import Array, Kind, NumpyType
 from xla_emitters.library.gemm import arranged
 from xla_emitters.runtime.reference.bounds.elementwise_bounds import converted
@@ -186,19 +186,9 @@ def _contracted(op: ContractingOp, x: Array, y: Array) -> Array:
     """The op on arrays of float64, in some order."""
     if isinstance(op, DotOp):
         return matrix_product(op, x, y)
-    shape, maps = dims_of(op.result), op.output_to_input()
-    total, where = np.zeros(shape), np.indices(shape)
-    for numbers in product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in maps[0].range_vars)):
-        inside = points_inside(maps[0], where, numbers)
-        one, other = (
-            array[
-                tuple(
-                    np.broadcast_to(np.asarray(part), shape)[inside] for part in index_map.evaluate([*where], numbers)
-                )
-            ]
-            for array, index_map in zip((x, y), maps, strict=True)
-        )
-        total[inside] += one * other
+    total = np.zeros(shape := dims_of(op.result))
+    for inside, (one, other) in visited(shape, *op.output_to_input()):
+        total[inside] += x[one] * y[other]
     return total
 
 

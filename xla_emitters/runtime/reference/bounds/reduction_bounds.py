@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp, ReduceWindowOp, ReducingOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
-from xla_emitters.dialects.hlo.windows import points_inside
+from xla_emitters.dialects.hlo.windows import visited
 from xla_emitters.dtypes import Array, Kind
 from xla_emitters.graph.reduction_starts import combining_opcodes, only_chooses
 from xla_emitters.runtime.reference.bounds.sums import (
@@ -276,11 +275,7 @@ def _steps(op: ReducingOp, arrays: Sequence[Bounds]) -> Iterator[tuple[Array | N
             yield None, [taken(bounds, lambda end, at=at: np.asarray(end[at], end.dtype)) for bounds in rows]
         return
     assert isinstance(op, ReduceWindowOp)
-    shape, index_map = dims_of(leaf_types(op.result.type)[0]), op.reduced_map()
-    where = np.indices(shape)
-    for offsets in product(*(range(v.bounds.lower, v.bounds.upper + 1) for v in index_map.range_vars)):
-        inside = points_inside(index_map, where, offsets)
-        at = tuple(np.broadcast_to(np.asarray(part), shape)[inside] for part in index_map.evaluate([*where], offsets))
+    for inside, (at,) in visited(dims_of(leaf_types(op.result.type)[0]), op.reduced_map()):
         yield inside, [taken(bounds, lambda end, at=at: end[at]) for bounds in arrays]
 
 
