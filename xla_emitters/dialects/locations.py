@@ -5,12 +5,12 @@
     loc(unknown)                                         terminators, and constants shared by a whole function
 
 Every op except terminators and shared constants has a known location after every pass, down to the LLVM dialect. So a new op gets the
-location of the op that it replaces, and an op that replaces two gets both.
+location of the op that it replaces, and an op that replaces two gets both. The last functions here put values or an op in an op's place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from xdsl.builder import Builder
@@ -25,8 +25,8 @@ from xdsl.dialects.builtin import (
     StringAttr,
     UnknownLoc,
 )
-from xdsl.ir import Attribute, Operation
-from xdsl.rewriter import InsertPoint
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.attributes import NONE, unchecked
 from xla_emitters.dialects.quick_builder import QuickBuilder
@@ -150,3 +150,44 @@ def located_builder(insert_point: InsertPoint, location_of: Operation) -> Builde
     location = location_of.location
     builder.operation_insertion_handler.append(lambda op: locate(op, location))
     return builder
+
+
+# ---- in the place of an op ---------------------------------------------------------------------------------------------------------------
+
+
+def copy_names(old: Iterable[SSAValue], new: Iterable[SSAValue]) -> None:
+    """Names the new values as the old ones, which are as many."""
+    for before, after in zip(old, new, strict=True):
+        after.name_hint = before.name_hint
+
+
+def take_over(op: Operation, new: Operation) -> Operation:
+    """`new` with the attributes, location and names of `op`, whose results it has."""
+    new.attributes.update(op.attributes)
+    new.location = op.location
+    copy_names(op.results, new.results)
+    return new
+
+
+def replace_alike(op: Operation, new: Operation) -> None:
+    """Replaces `op` by `new`, with attributes, location and names."""
+    Rewriter.replace_op(op, take_over(op, new))
+
+
+def replace_by(op: Operation, values: Sequence[SSAValue]) -> None:
+    """Replaces the op's results by `values`, gives unnamed values the results' names, and erases the op."""
+    for result, value in zip(op.results, values, strict=True):
+        if value.name_hint is None:
+            value.name_hint = result.name_hint
+        result.replace_all_uses_with(value)
+    op.detach()
+    op.erase()
+
+
+def block_like(block: Block) -> Block:
+    """An empty block with the arguments of `block`."""
+    made = Block(arg_types=block.arg_types)
+    copy_names(block.args, made.args)
+    for new, old in zip(made.args, block.args, strict=True):
+        new.location = old.location
+    return made

@@ -18,14 +18,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from xla_emitters.algebra.expression import Expr
-from xla_emitters.algebra.interval import Interval, Variable
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import delinearize_in_bounds
 from xla_emitters.device import Device
 from xla_emitters.dialects.hlo.types import element_of, leaf_types
+from xla_emitters.emitters.launch_ids import LaunchIds
 from xla_emitters.graph.reduction_kinds import ABSENT, ELEMENTS_PER_THREAD, WARP, FusionReductions, vector_size
 from xla_emitters.program import LaunchDimensions
 
@@ -185,50 +185,6 @@ def split_grid(blocks: int, device: Device) -> tuple[int, int, int]:
     return (-(-blocks // y), y, 1)
 
 
-@dataclass(frozen=True)
-class _Ids:
-    """Thread and block ids as the dims of maps."""
-
-    launch: LaunchDimensions
-
-    @property
-    def dims(self) -> tuple[Variable, ...]:
-        return tuple(Variable(Interval(0, extent - 1), name) for name, extent in self.launch.ids)
-
-    @property
-    def thread(self) -> Expr:
-        return self._id("th_x")
-
-    @property
-    def block(self) -> Expr:
-        return self._id("bl_x") + self._id("bl_y") * self.launch.grid[0]
-
-    def _id(self, wanted: str) -> Expr:
-        names = [name for name, _ in self.launch.ids]
-        return Expr.variable(names.index(wanted)) if wanted in names else ZERO
-
-    def map(
-        self, results: Sequence[Expr], symbols: Sequence[tuple[str, int]], *bounds: tuple[Expr, int]
-    ) -> IndexingMap:
-        """The map to `results` over the ids and the symbols (name, size); each pair (e, n) in `bounds` constrains e < n."""
-        ranges = tuple(Variable(Interval(0, size - 1), name) for name, size in symbols)
-        constraints = tuple((expression, Interval(0, size - 1)) for expression, size in bounds)
-        full = IndexingMap(tuple(results), self.dims, ranges, constraints=constraints)
-        simple = full.simplify().remove_unused_symbols()[0]
-        # Bounds that the constraints imply would be checked twice.
-        loose = replace(simple, dims=self.dims)
-        return loose if loose.simplify() == simple else simple
-
-    def of_threads(self, indexing_map: IndexingMap) -> IndexingMap:
-        """`indexing_map`, which does not read the block id, with the thread id as its only dim."""
-        threads = [number for number, (name, _) in enumerate(self.launch.ids) if name == "th_x"]
-        gone = {number: 0 for number in range(len(self.launch.ids)) if number not in threads}
-        return indexing_map.with_dims_fixed(gone)
-
-    def symbol(self, number: int) -> Expr:
-        return Expr.variable(len(self.launch.ids) + number)
-
-
 # ------------------------------------------------------------------------------------------------- rows
 
 
@@ -242,7 +198,7 @@ def _row(found: FusionReductions, device: Device, work: ReductionWork | None = N
     vectors = minor // vector
     steps = -(-vectors // threads)
     launch = LaunchDimensions(split_grid(-(-kept // rows), device), (rows * threads, 1, 1))
-    ids = _Ids(launch)
+    ids = LaunchIds(launch)
     row_in_block, along = delinearize_in_bounds(ids.thread, (rows, threads))
     row = ids.block * rows + row_in_block
     shape = (major, kept, vectors, vector)
@@ -315,7 +271,7 @@ def _lanes_of_rows(found: FusionReductions, device: Device, vector: int, threads
     major, kept, minor = found.shape.dims
     rows, steps = _rows_per_block(kept, threads), minor // (vector * threads)
     launch = LaunchDimensions(split_grid(-(-kept // rows), device), (rows * threads, 1, 1))
-    ids = _Ids(launch)
+    ids = LaunchIds(launch)
     row_in_block, along = delinearize_in_bounds(ids.thread, (rows, threads))
     row = ids.block * rows + row_in_block
     shape = (major, kept, minor)
@@ -344,7 +300,7 @@ def _column(found: FusionReductions, device: Device, work: ReductionWork | None 
         vector, down = work.vector, work.threads
     across = -(-minor // (WARP * vector))
     launch = LaunchDimensions(split_grid(major * across, device), (down * WARP, 1, 1))
-    ids = _Ids(launch)
+    ids = LaunchIds(launch)
     warp, lane = ids.thread // WARP, ids.thread % WARP
     outer, block = delinearize_in_bounds(ids.block, (major, across))
     vectors = [("vector_index", vector)] if vector > 1 else []
@@ -385,7 +341,7 @@ def _small_column(found: FusionReductions, device: Device) -> ReductionPlan:
     if rows > WARP:
         threads, rows = threads * WARP // rows, WARP
     launch = LaunchDimensions(split_grid(major, device), (threads, 1, 1))
-    ids = _Ids(launch)
+    ids = LaunchIds(launch)
     vectors = [("vector_index", vector)] if vector > 1 else []
     steps = -(-(middle * minor) // (vector * threads))
     element = ids.symbol(1) if vector > 1 else ZERO

@@ -41,7 +41,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from xla_emitters.algebra.expression import Expr
 from xla_emitters.algebra.interval import Interval, Variable
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import delinearize_in_bounds, identity_map
@@ -56,6 +55,7 @@ from xla_emitters.dialects.xla_gpu import PACKED, AtomicRMWOp, LoopOp, YieldOp
 from xla_emitters.emitters.elemental import FunctionBuilder, declare, emit_functions, emit_subgraph
 from xla_emitters.emitters.emitter import Way
 from xla_emitters.emitters.entry_function import KernelEntry, entry_function, kernel_module
+from xla_emitters.emitters.launch_ids import LaunchIds
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
 from xla_emitters.errors import InternalError
 from xla_emitters.graph.buffers import aliases_of
@@ -226,9 +226,8 @@ class _Kernel:
 
     def _of_ids(self, visited: IndexingMap, dims: Sequence[int]) -> IndexingMap:
         """The results `dims` of a map, without its constraints (so for all threads) and without symbols that they do not use."""
-        results, (_, threads) = tuple(visited.results[dim] for dim in dims), self._ids()
-        symbols = visited.range_vars
-        return IndexingMap(results, threads, symbols).remove_unused_symbols()[0]
+        results = tuple(visited.results[dim] for dim in dims)
+        return IndexingMap(results, LaunchIds(self.launch).dims, visited.range_vars).remove_unused_symbols()[0]
 
     def _update(self, visited: IndexingMap, starts: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """Combines the updates at `visited`, whose windows begin at `starts`, with the outputs; returns the new outputs."""
@@ -300,39 +299,32 @@ class _Kernel:
 
     def _run_map(self, distribution: DistributedIndices, lanes: int) -> IndexingMap:
         """The map from ids and two symbols, which count the windows of a run, to the window's number."""
-        ids, dims = self._ids()
+        ids = LaunchIds(self.launch)
         loads = distribution.windows_per_warp // distribution.starts_per_load
-        number = Expr.variable(len(dims)) * distribution.starts_per_load + Expr.variable(len(dims) + 1)
-        warp = ids["bl_x"] * WARPS + ids["th_x"] // lanes
+        number = ids.symbol(0) * distribution.starts_per_load + ids.symbol(1)
+        warp = ids.block * WARPS + ids.thread // lanes
         window = warp * distribution.windows_per_warp + number
         symbols = (
             Variable(Interval(0, loads - 1), "index_id_loop"),
             Variable(Interval(0, distribution.starts_per_load - 1), "index_vector_id"),
         )
         bounds = ((window, Interval(0, distribution.windows - 1)),)
-        return IndexingMap((window,), dims, symbols, constraints=bounds).simplify().remove_unused_symbols()[0]
+        return IndexingMap((window,), ids.dims, symbols, constraints=bounds).simplify().remove_unused_symbols()[0]
 
     def _position_map(self, distribution: DistributedIndices, lanes: int) -> IndexingMap:
         """The map from ids and two symbols, which count a lane's elements in a window, to their index in the window and their number."""
-        ids, dims = self._ids()
-        step, place = Expr.variable(len(dims)), Expr.variable(len(dims) + 1)
+        ids = LaunchIds(self.launch)
+        step, place = ids.symbol(0), ids.symbol(1)
         at_once = distribution.elements_per_thread
-        position = ids["th_x"] % lanes * at_once + step * (lanes * at_once) + place
+        position = ids.thread % lanes * at_once + step * (lanes * at_once) + place
         results = delinearize_in_bounds(position, dims_of(self.scatter.updates[0])[1:])
         symbols = (
             Variable(Interval(0, distribution.steps - 1), "update_loop"),
             Variable(Interval(0, at_once - 1), "vector_id"),
         )
         bounds = ((position, Interval(0, distribution.elements - 1)),)
-        full = IndexingMap((*results, step * at_once + place), dims, symbols, constraints=bounds)
+        full = IndexingMap((*results, step * at_once + place), ids.dims, symbols, constraints=bounds)
         return full.simplify().remove_unused_symbols()[0]
-
-    def _ids(self) -> tuple[dict[str, Expr], tuple[Variable, ...]]:
-        """The ids by name; the constant 0 for ids of extent 1."""
-        found = {name: Expr.variable(number) for number, (name, _) in enumerate(self.launch.ids)}
-        dims = tuple(Variable(Interval(0, extent - 1), name) for name, extent in self.launch.ids)
-        zero = Expr.constant(0)
-        return {"th_x": zero, "bl_x": zero} | found, dims
 
     # ---- windows
 

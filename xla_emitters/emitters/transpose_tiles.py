@@ -30,6 +30,7 @@ from xla_emitters.algebra.interval import Interval, Variable
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import delinearize_in_bounds
 from xla_emitters.device import Device
+from xla_emitters.emitters.launch_ids import LaunchIds
 from xla_emitters.graph.transposes import TILE, PackedTranspose, TransposeDescription
 from xla_emitters.program import LaunchDimensions
 
@@ -38,29 +39,6 @@ VECTOR_BYTES = 4
 """The most bytes that a thread of an unpacked transpose moves at once."""
 ROTATED_BITS = 128
 """The most bits that a thread moves at once where rows are rotated; XLA does not rotate rows."""
-
-
-@dataclass(frozen=True)
-class Ids:
-    """The variables of a map over the ids of a launch of `blocks` blocks of 128 threads; ids of extent 1 are left out."""
-
-    blocks: int
-
-    @property
-    def dims(self) -> tuple[Variable, ...]:
-        thread, block = Variable(Interval(0, THREADS - 1), "th_x"), Variable(Interval(0, self.blocks - 1), "bl_x")
-        return (thread, block) if self.blocks > 1 else (thread,)
-
-    @property
-    def thread(self) -> Expr:
-        return Expr.variable(0)
-
-    @property
-    def block(self) -> Expr:
-        return Expr.variable(1) if self.blocks > 1 else Expr.constant(0)
-
-    def symbol(self, number: int) -> Expr:
-        return Expr.variable(len(self.dims) + number)
 
 
 def counts(dims: Sequence[int], tile: Sequence[int]) -> tuple[int, ...]:
@@ -173,8 +151,8 @@ class PlainTiles:
         return f"{'x'.join(map(str, self.tile))} of the input through {'x'.join(map(str, self.shared_dims))}, {moved}"
 
     @property
-    def _ids(self) -> Ids:
-        return Ids(self.launch.blocks)
+    def _ids(self) -> LaunchIds:
+        return LaunchIds(self.launch)
 
     @property
     def _symbols(self) -> tuple[Variable, ...]:
@@ -311,8 +289,8 @@ class PackedTiles:
         return self.input_dims[self.packed.t1] % self.vector_size == 0
 
     @property
-    def _ids(self) -> Ids:
-        return Ids(self.launch.blocks)
+    def _ids(self) -> LaunchIds:
+        return LaunchIds(self.launch)
 
     @property
     def _lane(self) -> Expr:

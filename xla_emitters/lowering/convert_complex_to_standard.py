@@ -41,14 +41,13 @@ from xdsl.dialects.builtin import AnyFloat, ArrayAttr, ComplexType, FloatAttr, M
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.dialects.build import Number, Truth
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.locations import located_builder
+from xla_emitters.dialects.locations import located_builder, replace_by
 from xla_emitters.dialects.mlir import arith, complex, math
 from xla_emitters.dialects.mlir.complex import PowiOp
 from xla_emitters.dialects.quick_op import walk
-from xla_emitters.lowering.real_numbers import Number, Truth
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.replacement import replace_by
 from xla_emitters.support.late_dataclass import dataclass
 
 # (builder, parts of the operands) -> the result: a number, or its parts

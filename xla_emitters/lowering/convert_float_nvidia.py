@@ -33,7 +33,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from xla_emitters.dialects.locations import located_builder
+from xla_emitters.dialects.locations import located_builder, replace_by
 from xla_emitters.dialects.mlir import arith, llvm, vector
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.mlir.vector import FromElementsOp
@@ -41,7 +41,6 @@ from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dtypes import WIDE_FLOATS, FloatFormat
 from xla_emitters.lowering.narrow_floats import FORMATS, is_narrow
 from xla_emitters.rewrite.kernel_pass import DevicePass
-from xla_emitters.rewrite.replacement import replace_by
 from xla_emitters.support.late_dataclass import dataclass
 
 # Compute capability -> the first version of PTX with the instructions for it, newest chip first.

@@ -22,11 +22,10 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import LocationAttr, ModuleOp, i32
 from xdsl.rewriter import InsertPoint
 
-from xla_emitters.dialects.locations import fuse_all, located_builder
+from xla_emitters.dialects.locations import fuse_all, located_builder, replace_by
 from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.rewrite.id_functions import declared_by, read_by
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.replacement import replace_by
 from xla_emitters.support.late_dataclass import dataclass
 
 

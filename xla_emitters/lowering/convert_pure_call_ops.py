@@ -14,10 +14,10 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects import xla_gpu
+from xla_emitters.dialects.locations import replace_alike
 from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.replacement import replace_alike
 from xla_emitters.support.late_dataclass import dataclass
 
 

@@ -32,13 +32,12 @@ from xdsl.dialects.builtin import DenseIntElementsAttr, IntegerType, ModuleOp, V
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from xla_emitters.dialects.locations import located_builder
+from xla_emitters.dialects.locations import located_builder, replace_by
 from xla_emitters.dialects.mlir import arith, cf, func, scf
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
-from xla_emitters.rewrite.replacement import replace_by
 from xla_emitters.rewrite.split import split_before
 from xla_emitters.support.late_dataclass import dataclass
 

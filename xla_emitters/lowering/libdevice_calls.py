@@ -19,12 +19,11 @@ from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation, Region
 from xdsl.rewriter import InsertPoint
 
-from xla_emitters.dialects.locations import fuse_locations, located_builder
+from xla_emitters.dialects.locations import fuse_locations, located_builder, replace_by
 from xla_emitters.dialects.mlir import arith, func
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dtypes import WIDE_FLOATS
 from xla_emitters.functions import BY_OP, Gpu
-from xla_emitters.rewrite.replacement import replace_by
 from xla_emitters.rewrite.symbols import Scope, functions, scopes
 
 _CALLED = {op: row for op, row in BY_OP.items() if row.libdevice and row.gpu is Gpu.LIBDEVICE}

@@ -62,7 +62,7 @@ from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.attributes import function_type
 from xla_emitters.dialects.float_bits import dense_of, float_attr, is_splat, values_of
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.locations import located_builder, place_of
+from xla_emitters.dialects.locations import located_builder, place_of, replace_by
 from xla_emitters.dialects.mlir import arith, func, gpu, llvm, scf, tensor, vector
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.errors import Unsupported
@@ -73,7 +73,6 @@ from xla_emitters.rewrite.in_place import find_conflict
 from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_entry import INVARIANT
 from xla_emitters.rewrite.kernel_pass import DevicePass, refusal
-from xla_emitters.rewrite.replacement import replace_by
 from xla_emitters.rewrite.symbols import functions, scopes
 from xla_emitters.support.late_dataclass import dataclass
 

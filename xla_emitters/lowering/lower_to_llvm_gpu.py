@@ -60,7 +60,7 @@ from xla_emitters.dialects.attributes import integer, integer_array, integer_typ
 from xla_emitters.dialects.context import op_named
 from xla_emitters.dialects.float_bits import values_of
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.locations import located_builder
+from xla_emitters.dialects.locations import located_builder, replace_by
 from xla_emitters.dialects.mlir import arith, cf, func, gpu, llvm, vector
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
@@ -75,9 +75,7 @@ from xla_emitters.lowering.narrow_floats import is_narrow, is_number_op
 from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_entry import ENTRY, GRID, KERNEL, REQUIRED_BLOCK, known_block, known_grid
 from xla_emitters.rewrite.kernel_pass import DevicePass, refusal
-from xla_emitters.rewrite.replacement import replace_by
 from xla_emitters.rewrite.symbols import Scope, functions, scopes
-from xla_emitters.support.dominance import reverse_postorder
 from xla_emitters.support.late_dataclass import dataclass
 
 # Ops that map to one op with the same operands in the same order; flags are carried over.
@@ -325,6 +323,10 @@ def _dominators_first(region: Region) -> list[Block]:
     """The reachable blocks, each after those that dominate it (reverse postorder); unreachable blocks are erased."""
     if (entry := region.first_block) is None:
         return []
+    if entry is region.last_block:
+        return [entry]
+    from xla_emitters.support.dominance import reverse_postorder  # imported here: most regions have one block
+
     order = reverse_postorder(entry, lambda block: reversed(block.last_op.successors) if block.last_op else ())
     seen = set(order)
     unreachable = [block for block in region.blocks if block not in seen]

@@ -22,7 +22,7 @@ from xdsl.rewriter import InsertPoint
 
 from xla_emitters.algebra.interval import Variable
 from xla_emitters.algebra.map import IndexingMap
-from xla_emitters.dialects.locations import located_builder
+from xla_emitters.dialects.locations import located_builder, replace_by
 from xla_emitters.dialects.mlir import affine
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.ranges import range_of_value
@@ -37,7 +37,6 @@ from xla_emitters.lowering.index_arithmetic import (
 )
 from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.replacement import replace_by
 from xla_emitters.support.late_dataclass import dataclass
 
 

@@ -50,7 +50,7 @@ from xla_emitters.dialects.attributes import function_type, tensor_type
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.float_bits import dense_of, is_splat, values_of
 from xla_emitters.dialects.hlo.types import LayoutAttr
-from xla_emitters.dialects.locations import fuse_locations, located_builder
+from xla_emitters.dialects.locations import fuse_locations, located_builder, replace_alike
 from xla_emitters.dialects.mlir import arith, func, scf, tensor, vector
 from xla_emitters.dialects.quick_op import blocks_of, operands_of, walk
 from xla_emitters.dialects.ranges import bounds_of
@@ -59,7 +59,6 @@ from xla_emitters.dialects.xla_gpu.loops import CanonicalizeApplyIndexing
 from xla_emitters.rewrite.constants import constant_integer, constant_op, hoist_constants, integer_attr
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 from xla_emitters.rewrite.patterns import apply_patterns_by_type
-from xla_emitters.rewrite.replacement import replace_alike
 from xla_emitters.support.late_dataclass import dataclass
 
 ArrayType = TensorType[Attribute]

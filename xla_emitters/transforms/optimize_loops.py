@@ -63,7 +63,7 @@ from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.locations import located_builder
+from xla_emitters.dialects.locations import block_like, located_builder, replace_alike, take_over
 from xla_emitters.dialects.mlir import arith, scf, vector
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION, LoopAnnotationAttr, LoopUnrollAttr
 from xla_emitters.dialects.ranges import constant_of
@@ -74,7 +74,6 @@ from xla_emitters.rewrite.effects import is_constant
 from xla_emitters.rewrite.folders import FIRST_UNSIGNED
 from xla_emitters.rewrite.kernel_entry import UNROLL_FACTOR
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.replacement import block_like, replace_alike, take_over
 from xla_emitters.rewrite.symbols import Scope, scopes
 from xla_emitters.rewrite.unrolling import copy_body, trip_count_of_plain_loop, unroll_fully
 from xla_emitters.support.late_dataclass import dataclass

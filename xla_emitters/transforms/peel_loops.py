@@ -21,11 +21,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.algebra.interval import Interval
 from xla_emitters.algebra.map import IndexingMap
-from xla_emitters.dialects.locations import located_builder
+from xla_emitters.dialects.locations import located_builder, take_over
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.xla_gpu import LoopOp
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.replacement import take_over
 from xla_emitters.support.late_dataclass import dataclass
 
 MOST_ITERATIONS = 64

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
+from xla_emitters.dialects.locations import replace_alike
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
-from xla_emitters.rewrite.replacement import replace_alike
 
 
 def respell(op: Operation, op_type: type[Operation], map_type: type[IndexingMapAttr]) -> None:

@@ -75,7 +75,14 @@ from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.attributes import vector_type
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.locations import fuse_locations, located_builder, place_of
+from xla_emitters.dialects.locations import (
+    block_like,
+    copy_names,
+    fuse_locations,
+    located_builder,
+    place_of,
+    replace_alike,
+)
 from xla_emitters.dialects.mlir import arith, func, scf, tensor, vector
 from xla_emitters.dtypes import Kind, dtype_of
 from xla_emitters.errors import Unsupported
@@ -93,7 +100,6 @@ from xla_emitters.rewrite.effects import may_write
 from xla_emitters.rewrite.kernel_entry import INVARIANT
 from xla_emitters.rewrite.kernel_pass import DevicePass
 from xla_emitters.rewrite.notes import decide
-from xla_emitters.rewrite.replacement import block_like, copy_names, replace_alike
 from xla_emitters.rewrite.unrolling import trip_count_of_plain_loop
 from xla_emitters.support.late_dataclass import dataclass
 

@@ -256,12 +256,30 @@ def _casts(source: Any, target: Any, verify: Callable[[Any], None]) -> dict[str,
     }
 
 
-def _init_cast(self: Any, op: SSAValue | Operation, target_type: Attribute) -> None:
-    QuickOp.__init__(self, operands=[op], result_types=[target_type])
+@completed
+class ExtSIOp(upstream.ExtSIOp, QuickOp):
+    """Vectors too."""
+
+    input = operand_def(INTEGER_LIKE)
+    result = result_def(INTEGER_LIKE)
+    assembly_format = _CAST
+    verify_ = _verify_widening
+
+    def __init__(self, op: SSAValue | Operation, target_type: Attribute):
+        QuickOp.__init__(self, operands=[op], result_types=[target_type])
 
 
-ExtSIOp = completed_by(upstream.ExtSIOp, **_casts(INTEGER_LIKE, INTEGER_LIKE, _verify_widening), __init__=_init_cast)
-ExtUIOp = completed_by(upstream.ExtUIOp, **_casts(INTEGER_LIKE, INTEGER_LIKE, _verify_widening), __init__=_init_cast)
+@completed
+class ExtUIOp(upstream.ExtUIOp, QuickOp):
+    """Vectors too."""
+
+    input = operand_def(INTEGER_LIKE)
+    result = result_def(INTEGER_LIKE)
+    assembly_format = _CAST
+    verify_ = _verify_widening
+
+    def __init__(self, op: SSAValue | Operation, target_type: Attribute):
+        QuickOp.__init__(self, operands=[op], result_types=[target_type])
 
 
 @completed
@@ -273,7 +291,9 @@ class TruncIOp(upstream.TruncIOp, QuickOp):
     overflowFlags = prop_def(IntegerOverflowAttr, default_value=IntegerOverflowAttr("none"))
     assembly_format = "$input (`overflow` `` $overflowFlags^)? attr-dict `:` type($input) `to` type($result)"
     verify_ = _verify_narrowing
-    __init__ = _init_cast
+
+    def __init__(self, op: SSAValue | Operation, target_type: Attribute):
+        QuickOp.__init__(self, operands=[op], result_types=[target_type])
 
 
 @completed
@@ -323,7 +343,7 @@ class IndexCastUIOp(QuickOp):
     traits = traits_def(Pure())
 
     def __init__(self, op: SSAValue | Operation, target_type: Attribute):
-        _init_cast(self, op, target_type)
+        super().__init__(operands=[op], result_types=[target_type])
 
     verify_ = _verify_index_cast
 
