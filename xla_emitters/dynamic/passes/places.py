@@ -96,6 +96,16 @@ class Placement:
             if not _may_be_on_host(slot):
                 self._on_device.add(self.find(slot))
 
+    def captured(self, value: SSAValue) -> tuple[CallingOp, SSAValue] | None:
+        """The loop whose body or condition has the parameter `value` and passes it on unchanged, and the value before the loop."""
+        owner = value.owner
+        computation = owner.parent_op() if isinstance(owner, ParameterOp) and owner.number.value.data else None
+        callers = self.callers.get(computation, []) if isinstance(computation, ComputationOp) else []
+        if len(callers) != 1 or callers[0].opcode != "while":
+            return None
+        assert isinstance(owner, ParameterOp)
+        return callers[0], callers[0].operands[owner.number.value.data]
+
     def is_on_host(self, slot: Slot) -> bool:
         return self.find(slot) in self.on_host
 
