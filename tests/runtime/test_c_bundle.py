@@ -298,7 +298,27 @@ def test_what_the_runtime_in_c_has_not_is_refused_by_name() -> None:
     assert "stablehlo.fft" in text[caught.value.place.line - 1]
 
 
+@pytest.mark.parametrize(
+    ("argument", "result", "why"),
+    [
+        ("?xi4", "?xi4", r"argument 0 \(p0\) is of s4, for which"),
+        ("?xi8", "?xi4", "result 0 is of s4, for which"),
+        ("1x" * 16 + "?xi8", "1x" * 16 + "?xi8", r"argument 0 \(p0\) has 17 dimensions: C programs take 16 at most"),
+    ],
+)
+def test_types_that_c_does_not_have_are_named(argument: str, result: str, why: str) -> None:
+    body = "negate %x" if argument == result else "convert %x"
+    types = f"tensor<{argument}>" if argument == result else f"(tensor<{argument}>) -> tensor<{result}>"
+    text = f"""func.func @main(%x: tensor<{argument}>) -> tensor<{result}> {{
+      %y = stablehlo.{body} : {types}
+      return %y : tensor<{result}> }}"""
+    with pytest.raises(Unsupported, match=why):
+        c_bundle(compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none")), "narrow")
+
+
 def test_names_in_c() -> None:
+    """Files of the runtime, ral.c and ral.h, are in the same directory."""
     assert [c_name(text) for text in ("gelu", "my-layer.v2", "3d", "_x_")] == ["gelu", "my_layer_v2", "p_3d", "x"]
+    assert [c_name(text) for text in ("ral", "_RAL_", "ral2", "coral")] == ["p_ral", "p_RAL", "ral2", "coral"]
     with pytest.raises(DataError, match="has no letter"):
         c_name("--")

@@ -7,15 +7,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from runtime.cpu_ways import compiled, host_ops
 
 from xla_emitters.errors import DataError
-from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
-from xla_emitters.settings import CPU
-from xla_emitters.text.stablehlo import parse_stablehlo
-
-pytest.importorskip("llvmlite", reason="llvmlite is not installed")
 
 Array = np.ndarray[Any, Any]
 UNKNOWN = """module @m {{ func.func public @main(%x: tensor<?x?x{t}>, %y: tensor<?xf32>) -> (tensor<?x?x{t}>, tensor<?x?xi32>) {{
@@ -33,12 +28,10 @@ TYPES: dict[str, Any] = {
 }
 
 
-def compiled(text: str, monkeypatch: pytest.MonkeyPatch) -> Program:
-    """As kernels: no op is left to the runtime."""
-    monkeypatch.setenv(CPU, "llvm")
-    program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
-    assert program.compilation.cpu.lowering is not None
-    assert not {"lmhlo.topk", "lmhlo.dynamic_top_k"} & {op.name for op in program.compilation.cpu.lowering.host.walk()}
+def of_kernels(text: str) -> Program:
+    """The program: no op of it is left to the runtime."""
+    program = compiled(text)
+    assert not {"lmhlo.topk", "lmhlo.dynamic_top_k"} & host_ops(program)
     return program
 
 
@@ -59,8 +52,8 @@ def keys(x: Array) -> Array:
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_an_unknown_number_of_the_largest(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = compiled(UNKNOWN.format(t=name), monkeypatch)
+def test_an_unknown_number_of_the_largest(name: str) -> None:
+    program = of_kernels(UNKNOWN.format(t=name))
     for rows, size, k in ((1, 1, 1), (3, 5, 2), (2, 17, 17), (2, 70, 9), (0, 4, 2), (2, 4, 0), (2, 0, 0)):
         x = drawn(name, (rows, size))
         values, places = program(x, np.zeros(k, np.float32))
@@ -70,15 +63,15 @@ def test_an_unknown_number_of_the_largest(name: str, monkeypatch: pytest.MonkeyP
         assert values.tobytes() == np.take_along_axis(x, wanted.astype(np.int64), 1).tobytes()
 
 
-def test_more_than_there_are_stop_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = compiled(UNKNOWN.format(t="f32"), monkeypatch)
+def test_more_than_there_are_stop_the_run() -> None:
+    program = of_kernels(UNKNOWN.format(t="f32"))
     with pytest.raises(DataError, match="not inside an axis of size 3"):
         program(np.zeros((2, 3), np.float32), np.zeros(4, np.float32))
 
 
 @pytest.mark.parametrize("largest", [True, False])
-def test_a_known_number_of_the_largest_or_smallest(largest: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = compiled(KNOWN.format(largest=str(largest).lower()), monkeypatch)
+def test_a_known_number_of_the_largest_or_smallest(largest: bool) -> None:
+    program = of_kernels(KNOWN.format(largest=str(largest).lower()))
     x = np.random.default_rng(0).integers(0, 9, (4, 50)).astype(np.float32)
     values, places = program(x)
     order = np.argsort(-x if largest else x, axis=1, kind="stable")[:, :3]

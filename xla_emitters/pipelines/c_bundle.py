@@ -85,11 +85,9 @@ def c_bundle(program: Program, name: str) -> dict[str, bytes]:
     _refuse_calls(program, host)
     guards = lowerings_of(program).sizes.guards
     for number, parameter in enumerate(guards.parameters):
-        if len(parameter.shape) > MOST_DIMENSIONS or guards.types[number] not in C_TYPES:
-            raise Unsupported(f"argument {number} (p{number}) has no type in C here", stage=STAGE)
-    for spec in program.results:
-        if len(spec.shape) > MOST_DIMENSIONS or spec.dtype not in C_TYPES:
-            raise Unsupported(f"a result of type {spec.dtype} has no type in C here", stage=STAGE)
+        _refuse_type(f"argument {number} (p{number})", guards.types[number], len(parameter.shape))
+    for number, spec in enumerate(program.results):
+        _refuse_type(f"result {number}", spec.dtype, len(spec.shape))
     seen = {MAIN: f"{name}_main"} | {f"{kernel}{ENTRY}": seen_as for kernel, seen_as in _kernels(name, host).items()}
     data, places = _constants(host)
     made = {
@@ -99,6 +97,13 @@ def c_bundle(program: Program, name: str) -> dict[str, bytes]:
         **{shared: (files("xla_emitters.runtime.ral") / "c" / shared).read_bytes() for shared in ("ral.h", "ral.c")},
     }
     return made | ({f"{name}.bin": data} if places else {})
+
+
+def _refuse_type(what: str, element: str, dimensions: int) -> None:
+    if element not in C_TYPES:
+        raise Unsupported(f"{what} is of {element}, for which there is no type in C here", stage=STAGE)
+    if dimensions > MOST_DIMENSIONS:
+        raise Unsupported(f"{what} has {dimensions} dimensions: C programs take {MOST_DIMENSIONS} at most", stage=STAGE)
 
 
 def _refuse_calls(program: Program, host: LlvmHost) -> None:
@@ -207,7 +212,7 @@ def _header(program: Program, name: str, cpu: CpuTarget) -> str:
 
 
 def _comment(text: str) -> str:
-    return text.replace("*/", "* /")
+    return text.replace("*/", "* /").replace("/*", "/ *")
 
 
 # ---------------------------------------------------------------------------------------------------------------- source
@@ -389,8 +394,8 @@ def _atom(atom: Size, names: Mapping[str, str]) -> str:
 
 
 def c_name(text: str) -> str:
-    """A C identifier from the name of a file. raises DataError where no character of the name can be used"""
+    """A C identifier from the name of a file, other than the runtime's. raises DataError where no character of the name can be used"""
     name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
     if not name:
         raise DataError(f"'{text}' has no letter that a name in C may have", stage=STAGE)
-    return f"p_{name}" if name[0].isdigit() else name
+    return f"p_{name}" if name[0].isdigit() or name.lower() == "ral" else name

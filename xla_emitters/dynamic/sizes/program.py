@@ -404,7 +404,8 @@ def _computed(walk: Walk, axes: Sequence[Size]) -> tuple[Guard, ...]:
         _at_least(size, zero, op, f"the size {size} is {{0}}, which is negative") for size, op in walk.computed.items()
     ]
     for start, limit, size, op in walk.ranges:
-        said = f"the range from {start} to {limit} is {{0}} to {{1}}, not inside an axis of size {{2}}"
+        numbers = " is {0} to {1}," if start.value is None or limit.value is None else " is"
+        said = f"the range from {start} to {limit}{numbers} not inside an axis of size {{2}}"
         ordered = ((start, zero), (limit, start), (size, limit))
         guards += [_at_least(*pair, op, said, (start, limit, size)) for pair in ordered]
     for (own, wanted), op in walk.repeated.items():

@@ -34,7 +34,9 @@ from xla_emitters.dialects.hlo.computation import (
     CallOp,
     ComputationOp,
     FusionOp,
+    GetTupleElementOp,
     ParameterOp,
+    TupleOp,
     callees_of,
     find_computation,
 )
@@ -88,6 +90,8 @@ class Walk:
     _results     what ops gave inside the loop or branch that is walked
     _unsaid      those of them that a trial computed, and that have something to record or to report
     _sources     what messages call an op
+    _called      what arithmetic on scalars gave for their numbers, outside of loops and branches
+    _arithmetic_ones  whether a computation is such arithmetic
     _others      ops met there that are not known to be functions of their operands
     """
 
@@ -104,6 +108,10 @@ class Walk:
     _results: dict[_Key, Value] = field(default_factory=dict[_Key, Value])
     _unsaid: set[_Key] = field(default_factory=set[_Key])
     _sources: dict[HloOp, str] = field(default_factory=dict[HloOp, str])
+    _called: dict[tuple[ComputationOp, tuple[Number, ...]], Value] = field(
+        default_factory=dict["tuple[ComputationOp, tuple[Number, ...]]", "Value"]
+    )
+    _arithmetic_ones: dict[ComputationOp, bool] = field(default_factory=dict[ComputationOp, bool])
     _count: int = 0
     _others: int = 0
     _is_certain: bool = True
@@ -155,7 +163,7 @@ class Walk:
                 return parts[index]
             case "call" | "fusion":
                 assert isinstance(op, CallOp | FusionOp)
-                return self.run(callees_of(op)[0], operands)
+                return self._call(callees_of(op)[0], operands)
             case "while":
                 return self._loop(op, operands[0], operands[1:])
             case "conditional":
@@ -167,6 +175,16 @@ class Walk:
                     return operands[0]
                 arrays = [leaf for value in operands for leaf in leaves(value)]
                 return self._array_op(op, arrays) if self._is_certain else self._uncertain(op, arrays)
+
+    def _call(self, computation: ComputationOp, operands: Sequence[Value]) -> Value:
+        """`run`, once for the same numbers: JAX calls a function for each division of sizes."""
+        numbers = tuple(_known_scalar(value) for value in operands)
+        if None in numbers or not self._is_certain or not is_arithmetic(computation, self._arithmetic_ones):
+            return self.run(computation, operands)
+        key = (computation, numbers)
+        if key not in self._called:
+            self._called[key] = self.run(computation, operands)
+        return self._called[key]
 
     def _uncertain(self, op: HloOp, operands: Sequence[Leaf]) -> Value:
         """The result of an op that may not run, computed once for the same operands, and again to report what a trial could not."""
@@ -490,6 +508,21 @@ class Walk:
         return self._sources[op]
 
 
+def is_arithmetic(computation: ComputationOp, known: dict[ComputationOp, bool]) -> bool:
+    """Whether a computation has elementwise ops, constants and tuples alone, and calls of such computations.
+
+    known  the answers for other computations, to which this one is added
+    """
+    if computation not in known:
+        known[computation] = all(
+            is_elementwise(op)
+            or isinstance(op, ParameterOp | ConstantOp | TupleOp | GetTupleElementOp)
+            or (isinstance(op, CallOp) and is_arithmetic(callees_of(op)[0], known))
+            for op in computation.instructions
+        )
+    return known[computation]
+
+
 def _is_function(op: HloOp) -> bool:
     """Whether an op has the same sizes whenever it has the same operands. Calls of libraries need not."""
     return (op.has_shape_rule() and op.opcode != "custom-call") or isinstance(
@@ -508,6 +541,11 @@ def _small(ir_type: Attribute) -> int | None:
 
 def _key(op: HloOp, operands: Sequence[Value]) -> _Key:
     return (op, *(leaf.number for value in operands for leaf in leaves(value)))
+
+
+def _known_scalar(value: Value) -> Number:
+    """The number of a scalar; None if it is not known, and for other values."""
+    return value.elements[0] if isinstance(value, Leaf) and value.rank == 0 and value.elements else None
 
 
 def _leaf(value: Value) -> Leaf:

@@ -22,7 +22,7 @@ import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import signature
@@ -35,6 +35,13 @@ from xla_emitters.support.extras import install_command
 Row = Callable[..., Any]
 _END = 2**63 - 1
 """The end of a slice that PyTorch writes for none."""
+_ROUNDED_ONCE = {
+    *("_softmax", "softmax", "_log_softmax", "logaddexp", "logaddexp2", "silu", "glu"),
+    *("native_layer_norm", "native_group_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_no_training"),
+    *("_adaptive_avg_pool2d", "_adaptive_avg_pool3d"),
+    *("dist", "hypot", "_cdist_forward", "_pdist_forward", "addbmm"),
+}
+"""torchax's rows of several ops, each of which would round to 16 bits, or overflow in them."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +66,18 @@ class Rows:
         found = self.table.get(target) or self.table.get(packet)
         if found is None or not found.is_jax_function or found.needs_env or self.is_decomposed(target):
             return None
-        return partial(_with_defaults, target, found.func) if hasattr(target, "_schema") else found.func
+        row = found.func if getattr(packet, "__name__", "") not in _ROUNDED_ONCE else rounded_once(self.jax, found.func)
+        return partial(_with_defaults, target, row) if hasattr(target, "_schema") else row
 
     def is_own(self, target: Any) -> bool:
         return target in self.own or getattr(target, "overloadpacket", target) in self.own
 
     def is_decomposed(self, target: Any) -> bool:
-        """Whether PyTorch's decomposition is taken in place of torchax's row, which has other arguments than the op."""
-        return getattr(target, "overloadpacket", target) is self.torch.ops.aten.native_layer_norm_backward
+        """Whether torchax's row is not taken but PyTorch's decomposition, or none: the row has other arguments than the op or rounds to
+        float32, or it gives NaN for all matrices but positive definite ones.
+        """
+        packet, aten = getattr(target, "overloadpacket", target), self.torch.ops.aten
+        return packet in (aten.native_layer_norm_backward, aten.logit, aten.mvlgamma, aten.linalg_ldl_factor_ex)
 
     def is_random(self, target: Any) -> bool:
         """Whether torchax computes an op with a state of its own, of which it has one: that of random numbers."""
@@ -79,7 +90,7 @@ class Rows:
 
     def array(self, tensor: Any) -> Any:
         """JAX's array of a tensor's elements."""
-        return self.mappings.t2j(tensor.detach())
+        return self.mappings.t2j(tensor.detach().resolve_conj().resolve_neg())
 
     def with_scalars(self, node: Any, arguments: Any, keywords: Any, element: Any) -> tuple[Any, Any]:
         """The arguments of a row in the type that they are computed with, that of the result: numbers that were made of sizes, and an array
@@ -106,6 +117,19 @@ class Rows:
         return self.torch.fx.node.map_aggregate((arguments, keywords), typed)
 
 
+def rounded_once(jax: ModuleType, function: Row) -> Row:
+    """The row in float32 where its arrays are of 16 bits, as PyTorch computes it: its result is converted, so it is rounded once."""
+
+    def widened(value: Any) -> Any:
+        return value.astype("float32") if getattr(value, "dtype", None) in ("float16", "bfloat16") else value
+
+    @wraps(function)
+    def row(*arguments: Any, **keywords: Any) -> Any:
+        return function(*jax.tree.map(widened, arguments), **jax.tree.map(widened, keywords))
+
+    return row
+
+
 def _with_defaults(op: Any, function: Row, *arguments: Any, **keywords: Any) -> Any:
     """Calls torchax's function with the arguments that PyTorch leaves out as they have their default, where it needs them."""
     named = [each for each in signature(function).parameters.values() if each.kind is each.POSITIONAL_OR_KEYWORD]
@@ -126,8 +150,9 @@ def rows_of(torch: ModuleType, jax: ModuleType) -> Rows:
         **_of_sizes(torch, jax),
         **_of_assertions(torch),
         **_of_control(torch, jax),
-        **_of_numbers(torch, jax, mappings.t2j_dtype),
+        **_of_numbers(torch, jax, mappings.t2j_dtype, registry.all_aten_ops),
         **_of_lines(torch, jax, mappings.t2j_dtype),
+        **_of_matrices(torch, jax),
         **_of_networks(torch, jax),
         **_of_convolutions(torch, jax, registry.all_aten_ops),
     }
@@ -249,7 +274,9 @@ def _of_control(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
 # ---------------------------------------------------------------------------------------------------------------- numbers
 
 
-def _of_numbers(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -> dict[Any, Row]:
+def _of_numbers(
+    torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any], table: Mapping[Any, Any]
+) -> dict[Any, Row]:
     """Arithmetic in which torchax rounds where PyTorch does not, or takes numbers for truth values."""
     jnp, lax, aten = jax.numpy, jax.lax, torch.ops.aten
 
@@ -270,6 +297,7 @@ def _of_numbers(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any])
         return reduced
 
     def running(function: Row) -> Row:
+        function = rounded_once(jax, function)
         return lambda x, dim, *, dtype=None: function(to_sum(x, dtype), axis=dim if x.ndim else None).reshape(x.shape)
 
     def power(x: Any, y: Any) -> Any:
@@ -290,7 +318,34 @@ def _of_numbers(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any])
         wanted = jnp.result_type(x, y)
         return lax.rem(*jnp.broadcast_arrays(jnp.asarray(x, wanted), jnp.asarray(y, wanted)))
 
-    erfcx = jax.scipy.special.erfcx
+    def norm(x: Any, order: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+        """In the type that is asked for: torchax converts the result."""
+        function = rounded_once(jax, table[aten.linalg_vector_norm].func)
+        return function(x if dtype is None else x.astype(types(dtype)), order, dim, keepdim)
+
+    def added(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+        """A product and `x`, which is not looked at where `beta` is 0."""
+        product = a @ b if isinstance(alpha, int) and alpha == 1 else (a @ b) * alpha
+        return product if isinstance(beta, int | float) and beta == 0 else x * beta + product
+
+    def angle(x: Any) -> Any:
+        return jnp.angle(x) if jnp.iscomplexobj(x) else jnp.where(x == x, jnp.where(x < 0, jnp.pi, 0.0), jnp.nan)
+
+    def quotient(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
+        """Integers are divided as such: floats do not hold all of them."""
+        if rounding_mode == "floor":
+            return jnp.floor_divide(x, y)
+        wanted = jnp.result_type(x, y)
+        if rounding_mode == "trunc" and jnp.issubdtype(wanted, jnp.integer):
+            return lax.div(*jnp.broadcast_arrays(jnp.asarray(x, wanted), jnp.asarray(y, wanted)))
+        return jnp.trunc(x / y) if rounding_mode == "trunc" else x / y
+
+    def real(function: Row) -> Row:
+        """A function of reals, of float32 at least; torchax has some in float32 always, or multiplies e^(x^2), which overflows."""
+        return lambda x: function(x.astype(jnp.promote_types(x.dtype, "float32")))
+
+    def digamma(x: Any) -> Any:
+        return jnp.where(x == 0, jnp.copysign(jnp.inf, -x), lax.digamma(x))
 
     def sign(x: Any) -> Any:
         """Of what is no number 0, if it is not complex."""
@@ -299,8 +354,16 @@ def _of_numbers(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any])
     return {
         aten.sign.default: sign,
         aten.sgn.default: sign,
-        # torchax multiplies e^(x^2), which overflows.
-        aten.special_erfcx.default: lambda x: erfcx(x.astype(jnp.promote_types(x.dtype, "float32"))),
+        aten.special_erfcx.default: real(jax.scipy.special.erfcx),
+        aten.lgamma.default: real(lax.lgamma),
+        aten.polygamma.default: lambda n, x: real(lambda x: lax.polygamma(jnp.full_like(x, n), x))(x),
+        aten.digamma.default: real(digamma),
+        aten.complex.default: lambda x, y: lax.complex(*jnp.broadcast_arrays(x, y)),
+        aten.linalg_vector_norm.default: norm,
+        **dict.fromkeys((aten.addmm.default, aten.addmv.default), added),
+        aten.angle.default: angle,
+        aten.div.Tensor_mode: quotient,
+        aten.div.Scalar_mode: quotient,
         # torchax has truth values for these.
         aten.__and__: operator.and_,
         aten.__or__: operator.or_,
@@ -343,7 +406,9 @@ def _of_lines(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -
         """The best of the elements so far, and the last place that has it."""
 
         def line(x: Any, dim: int) -> Any:
-            axis = dim % max(x.ndim, 1)
+            if not x.ndim:
+                return x, jnp.zeros((), "int64")
+            axis = dim % x.ndim
             values = best(x, axis=axis)
             places = lax.broadcasted_iota("int64", x.shape, axis)
             return values, lax.cummax(jnp.where((x == values) | (x != x), places, 0), axis=axis)
@@ -379,6 +444,54 @@ def _of_lines(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -
         end = None if end == _END else end
         return x.at[(slice(None),) * axis + (slice(start, end, step),)].set(new)
 
+    def middle(*, ignores_nan: bool) -> Row:
+        """The lower of the two middle elements of those that count, and its place; a NaN that counts is the result."""
+
+        def median(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+            line, axis = (x.reshape(-1), 0) if dim is None or not x.ndim else (x, dim % x.ndim)
+            order = jnp.argsort(line, axis=axis)
+            numbers = jnp.sum(line == line, axis=axis, keepdims=True)
+            at = jnp.maximum((numbers - 1) // 2, 0)
+            at = at if ignores_nan else jnp.where(numbers < line.shape[axis], numbers, at)
+            place = jnp.take_along_axis(order, at, axis)
+            value = jnp.take_along_axis(line, place, axis)
+            if not (keepdim and dim is not None and x.ndim):
+                place, value = jnp.squeeze(place, axis), jnp.squeeze(value, axis)
+            return value if dim is None else (value, place)
+
+        return median
+
+    def places(
+        ordered: Any,
+        values: Any,
+        *,
+        out_int32: bool = False,
+        right: bool = False,
+        side: str | None = None,
+        sorter: Any = None,
+    ) -> Any:
+        """Where the values would be inserted: in one line, or in each of the last axis."""
+        ordered = ordered if sorter is None else jnp.take_along_axis(ordered, sorter, -1)
+        size, values = ordered.shape[-1], jnp.asarray(values)
+        side = "right" if right else side or "left"
+
+        def of_line(line: Any, values: Any) -> Any:
+            if isinstance(size, int):
+                return jnp.searchsorted(line, values, side)
+            column = line.reshape(-1, *[1] * values.ndim)  # JAX's own wants a known size
+            is_before = column <= values if side == "right" else column < values
+            return jnp.sum(is_before | (values != values), axis=0)
+
+        if ordered.ndim == 1:
+            return of_line(ordered, values)
+        lines, of_lines = ordered.reshape(-1, size), values.reshape(-1, values.shape[-1])
+        return jax.vmap(of_line)(lines, of_lines).reshape(values.shape)
+
+    def put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+        """Elements by their numbers in the whole array; of equal numbers all are added."""
+        flat, source = x.reshape(-1).at[index.reshape(-1)], source.reshape(-1)
+        return (flat.add(source) if accumulate else flat.set(source)).reshape(x.shape)
+
     def of_bits(x: Any, element: Any) -> Any:
         """The same bits as elements of another type: of another size, in the last axis."""
         wanted = jnp.dtype(types(element))
@@ -398,6 +511,13 @@ def _of_lines(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -
         aten.pad.default: padded,
         aten.select.int: selected,
         aten.slice_scatter.default: with_slice,
+        aten.put.default: put,
+        **dict.fromkeys((aten.searchsorted.Tensor, aten.searchsorted.Scalar), places),
+        **dict.fromkeys((aten.median.default, aten.median.dim), middle(ignores_nan=False)),
+        **dict.fromkeys((aten.nanmedian.default, aten.nanmedian.dim), middle(ignores_nan=True)),
+        aten.nonzero_static.default: lambda x, *, size, fill_value=-1: jnp.argwhere(
+            x, size=size, fill_value=fill_value
+        ),
         aten.view.dtype: of_bits,
         aten.repeat_interleave.self_int: repeated,
         aten.arange.start_step: steps,
@@ -408,6 +528,57 @@ def _of_lines(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -
         aten.cummin.default: so_far(lax.cummin),
         aten.logcumsumexp.default: lambda x, dim: lax.cumlogsumexp(x, axis=dim % max(x.ndim, 1)),
         aten.broadcast_tensors.default: lambda tensors: list(jnp.broadcast_arrays(*tensors)),
+    }
+
+
+# --------------------------------------------------------------------------------------------------------------- matrices
+
+
+def _of_matrices(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
+    """Linear algebra of batches, and a Fourier transform, where torchax has some of the cases."""
+    jnp, linalg, scipy, aten = jax.numpy, jax.numpy.linalg, jax.scipy.linalg, torch.ops.aten
+    turned = jnp.matrix_transpose
+
+    def solved(a: Any, b: Any, *, left: bool = True, **_: Any) -> Any:
+        """A `b` that has the shape of the rows is a vector of each matrix, any other has columns."""
+        is_vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
+        b = b[..., None] if is_vector else b
+        found = linalg.solve(a, b) if left else turned(linalg.solve(turned(a), turned(b)))
+        return [found[..., 0] if is_vector else found, None, None, jnp.zeros(a.shape[:-2], "int32")]
+
+    def solved_by_lu(lu: Any, pivots: Any, b: Any, *, left: bool = True, adjoint: bool = False) -> Any:
+        """X A = B is A' X' = B'; with A's adjoint it is A conj(X') = conj(B')."""
+        factors = lu, pivots - 1
+        if left:
+            return scipy.lu_solve(factors, b, 2 if adjoint else 0)
+        if adjoint:
+            return turned(scipy.lu_solve(factors, turned(b).conj(), 0).conj())
+        return turned(scipy.lu_solve(factors, turned(b), 1))
+
+    def inverse(factor: Any, upper: bool = False) -> Any:
+        return scipy.cho_solve((factor, not upper), jnp.broadcast_to(jnp.eye(factor.shape[-1]), factor.shape))
+
+    def singular(a: Any, full_matrices: bool = False, compute_uv: bool = True, **_: Any) -> Any:
+        if not compute_uv:
+            return [None, linalg.svd(a, compute_uv=False), None]
+        return list(linalg.svd(a, full_matrices=full_matrices))
+
+    def orthogonal(a: Any, mode: str = "reduced") -> Any:
+        return [jnp.zeros(0, a.dtype), linalg.qr(a, mode="r")] if mode == "r" else list(linalg.qr(a, mode=mode))
+
+    def of_spectrum(x: Any, axes: Sequence[int], normalization: int, last: Any) -> Any:
+        sizes = [*(x.shape[axis] for axis in axes[:-1]), last]
+        return jnp.fft.irfftn(x, sizes, axes, ("forward", "ortho", "backward")[normalization])
+
+    return {
+        aten._linalg_solve_ex.default: solved,
+        aten.linalg_lu_solve.default: solved_by_lu,
+        aten.cholesky_solve.default: lambda b, factor, upper=False: scipy.cho_solve((factor, not upper), b),
+        aten.cholesky_inverse.default: inverse,
+        aten._linalg_det.default: lambda a: [linalg.det(a), None, None],
+        aten._linalg_svd.default: singular,
+        aten.linalg_qr.default: orthogonal,
+        aten._fft_c2r.default: of_spectrum,
     }
 
 
@@ -527,7 +698,64 @@ def _of_networks(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
             found = found / jnp.maximum(counts, 1)[:, None].astype(weight.dtype) if mode == 1 else found
         return found, of, counts, None  # which rows were largest is for the gradient
 
+    def windows(x: Any, kernel: Any, strides: Any, padding: Any, dilation: Any, ceil_mode: bool) -> tuple[Any, ...]:
+        """lax.reduce_window's arguments for windows of the last axes, and for each axis (size, extent of a window, stride, padding)."""
+        rank = len(kernel)
+        strides, padding, dilation = (
+            tuple(each) * (rank // len(each)) for each in (strides or kernel, *map(_listed, (padding, dilation)))
+        )
+        before, pads, axes = (1,) * (x.ndim - rank), [(0, 0)] * (x.ndim - rank), list[Any]()
+        for size, pad, count, stride, step in zip(x.shape[-rank:], padding, kernel, strides, dilation, strict=True):
+            axes.append((size, step * (count - 1) + 1, stride, pad))
+            pads.append((pad, _after_ceil(*axes[-1]) if ceil_mode else pad))
+        return ((*before, *kernel), (*before, *strides), pads, (1,) * x.ndim, (*before, *dilation)), axes
+
+    def max_pool(
+        x: Any, kernel: Any, strides: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+    ) -> Any:
+        """The largest elements of windows in their own type, and their places: the first one's, or the last NaN's."""
+        how, axes = windows(x, kernel, strides, padding, dilation, ceil_mode)
+        sizes = [size for size, *_ in axes]
+        least = jnp.asarray(-jnp.inf if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.iinfo(x.dtype).min, x.dtype)
+
+        def best(one: Any, other: Any) -> Any:
+            (x, at), (y, at_y) = one, other
+            is_first = jnp.where((x != x) & (y != y), at > at_y, (x != x) | (x > y) | ((x == y) & (at < at_y)))
+            return jnp.where(is_first, x, y), jnp.where(is_first, at, at_y)
+
+        places = jnp.broadcast_to(jnp.arange(math.prod(sizes)).reshape(sizes), x.shape)
+        after_all = jnp.asarray(_END, places.dtype)
+        return (
+            lax.reduce_window(x, least, lax.max, *how),
+            lax.reduce_window((x, places), (least, after_all), best, *how)[1],
+        )
+
+    def mean_pool(
+        x: Any,
+        kernel: Any,
+        strides: Any = (),
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        with_padding: bool = True,
+        divisor: Any = None,
+    ) -> Any:
+        """Sums of windows by their elements, of which those of the padding count or not; those after it, of ceil_mode, do not."""
+        how, axes = windows(x, kernel, strides, padding, 1, ceil_mode)
+        total = lax.reduce_window(x, jnp.zeros((), x.dtype), lax.add, *how)
+        counts = jnp.ones((), "int64") if divisor is None else jnp.asarray(divisor)
+        for count, (size, extent, stride, pad) in zip(total.shape[-len(axes) :], axes, strict=True):
+            first = jnp.arange(count) * stride - pad
+            last = jnp.minimum(first + extent, size + (pad if with_padding else 0))
+            held = last - (first if with_padding else jnp.maximum(first, 0))
+            counts = counts[..., None] * (held if divisor is None else jnp.ones_like(held))
+        return lax.div(total, jnp.broadcast_to(counts.astype(x.dtype), total.shape))
+
+    pools = {
+        **dict.fromkeys((aten.max_pool2d_with_indices.default, aten.max_pool3d_with_indices.default), max_pool),
+        **dict.fromkeys((aten.avg_pool1d, aten.avg_pool2d, aten.avg_pool3d), rounded_once(jax, mean_pool)),
+    }
     return {
+        **pools,
         aten._embedding_bag.default: bag,
         aten._embedding_bag_forward_only.default: bag,
         aten.scaled_dot_product_attention.default: attention,
@@ -536,6 +764,16 @@ def _of_networks(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
         aten.rnn_tanh.input: stepped(lambda of_x, state, of_h: (jnp.tanh(of_x + of_h),), 1),
         aten.rnn_relu.input: stepped(lambda of_x, state, of_h: (nn.relu(of_x + of_h),), 1),
     }
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+def _after_ceil(size: Any, extent: int, stride: int, pad: int) -> Any:
+    """Elements after an axis such that its last window is whole: one that begins in the padding after the axis is left out."""
+    windows = min(-((extent - size - 2 * pad) // stride), (size + pad - 1) // stride) + 1
+    return max((windows - 1) * stride + extent - size - pad, 0)
 
 
 def _of_convolutions(torch: ModuleType, jax: ModuleType, table: Mapping[Any, Any]) -> dict[Any, Row]:

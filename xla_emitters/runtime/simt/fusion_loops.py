@@ -145,6 +145,5 @@ def launched(op: scf.ParallelOp, scope: FrameSlots) -> Step:
 def machine_for(machine: Machine, launch: LaunchDimensions, chunk: Array) -> Machine:
     """A machine for some blocks of a launch; the buffers of `machine` come first in its memory."""
     memory = Memory(launch, chunk, machine.memory.watchers, list(machine.memory.buffers))
-    for watcher in memory.watchers:
-        watcher.begin(memory)
+    memory.tell(Watcher.begin)
     return Machine(launch, chunk, memory, machine.max_rounds)

@@ -1,0 +1,224 @@
+"""What an ATen op is in JAX, beside PyTorch's own answer: where torchax's row rounds, overflows, or has some of the cases only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from xla_emitters.explore.from_torch.torch_program import from_torch
+
+
+@pytest.fixture(scope="module")
+def torch() -> Any:
+    for name in ("torch", "jax"):
+        pytest.importorskip(name, reason="the extra [torch] is not installed")
+    import torch
+
+    torch.manual_seed(0)
+    return torch
+
+
+def is_as_pytorch(torch: Any, function: Callable[..., Any], *arguments: Any, bound: float = 0.0) -> None:
+    """The compiled function has PyTorch's results, relative to the largest number of each within `bound`."""
+    found, wanted = from_torch(function, *arguments, record="none")(*arguments), function(*arguments)
+    for one, other in zip(*map(torch.utils._pytree.tree_leaves, (found, wanted)), strict=True):
+        largest = float(torch.nan_to_num(other.abs()).max()) if bound else 0.0
+        torch.testing.assert_close(one, other, rtol=0, atol=bound * largest, equal_nan=True)
+
+
+def test_integers_that_no_float_holds(torch: Any) -> None:
+    def function(x: Any, y: Any) -> Any:
+        images = x.reshape(1, 1, 2, 3)
+        return (
+            torch.div(x, y, rounding_mode="trunc"),
+            torch.div(x, -3, rounding_mode="trunc"),
+            torch.div(x, y, rounding_mode="floor"),
+            torch.nn.functional.max_pool2d(images, 2, 1),
+            torch.nn.functional.avg_pool2d(images // 8, 2, 1),
+            x.median(),
+            x.reshape(2, 3).median(1, keepdim=True),
+        )
+
+    x = torch.tensor([2**62 + 1, -(2**62) - 3, 7, -7, 2**53 + 1, -(2**60) + 1])
+    is_as_pytorch(torch, function, x, torch.tensor([3, 3, 2, 2, 1, 7]))
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_sixteen_bits_are_rounded_once(torch: Any, name: str) -> None:
+    """A mean of 100 that is rounded to bfloat16 is off by a quarter, and squares of 300 are no float16."""
+    functional, element = torch.nn.functional, getattr(torch, name)
+
+    def function(x: Any, mean: Any) -> Any:
+        return (
+            functional.layer_norm(x, (64,)),
+            functional.group_norm(x[:, :, None], 8),
+            functional.batch_norm(x, mean, mean),
+            torch.softmax(x, -1),
+            torch.log_softmax(x, -1),
+            torch.cumsum(x / 64, -1),
+            torch.linalg.vector_norm(x * 4, dim=-1),
+            torch.hypot(x * 4, x * 4),
+            functional.avg_pool1d(x[:, None], 63, 1, 31),
+            functional.silu(x - 100),
+            torch.logaddexp(x, x),
+        )
+
+    x, mean = (torch.randn(8, 64) + 100).to(element), torch.full((64,), 100.0).to(element)
+    found = from_torch(function, x, mean, record="none")(x, mean)
+    for one, other in zip(found, function(x.double(), mean.double()), strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=torch.finfo(element).eps, atol=1e-5)
+
+
+def test_float64_stays_float64(torch: Any) -> None:
+    def function(x: Any) -> Any:
+        return (
+            torch.lgamma(x),
+            torch.digamma(x),
+            torch.polygamma(2, x),
+            torch.mvlgamma(x + 3, 2),
+            torch.logit(x / 9),
+            torch.logit(x / 9, 0.2),
+            torch.complex(x, -x),
+            torch.linalg.vector_norm(x.float() * 1e25, dtype=torch.float64),
+        )
+
+    is_as_pytorch(torch, function, torch.tensor([0.3, 1.7, 5.1], dtype=torch.float64), bound=1e-12)
+
+
+def test_a_factor_of_zero_leaves_a_summand_out(torch: Any) -> None:
+    def function(x: Any, a: Any, whole: Any) -> Any:
+        return (
+            *(each(x, a, b, beta=0) for each, b in ((torch.addmm, a), (torch.addmv, a[0]))),
+            torch.addmm(a, a, a, beta=0.5, alpha=-2),
+            torch.addmm(whole, whole, whole, beta=2, alpha=3),
+            torch.baddbmm(x, a[None], a[None], beta=0),
+            torch.addbmm(x, a[None], a[None], beta=0),
+        )
+
+    is_as_pytorch(
+        torch, function, torch.tensor(float("nan")), torch.randn(3, 3), torch.arange(9).reshape(3, 3), bound=1e-6
+    )
+
+
+def test_angles_of_reals(torch: Any) -> None:
+    is_as_pytorch(torch, torch.angle, torch.tensor([-1.0, -0.0, 0.0, 2.0, float("nan"), -float("inf")]))
+
+
+def test_digamma_of_zeros(torch: Any) -> None:
+    is_as_pytorch(torch, torch.digamma, torch.tensor([0.0, -0.0]))
+
+
+def test_places_of_the_largest(torch: Any) -> None:
+    """The first of equal ones, the last NaN, and an element where all are -inf."""
+    functional, nan, inf = torch.nn.functional, float("nan"), float("inf")
+
+    def function(x: Any, y: Any, scalar: Any) -> Any:
+        return (
+            functional.max_pool2d(x, 3, 2, 1, return_indices=True),
+            functional.max_pool2d(x, 2, 3, 1, 2, ceil_mode=True, return_indices=True),
+            functional.max_pool1d(y, 2, return_indices=True),
+            functional.max_pool1d(y[0], 3, 2, 1, return_indices=True, ceil_mode=True),
+            torch.cummax(scalar, 0),
+            torch.cummin(scalar, 0),
+            torch.nonzero_static(y > 2, size=3),
+        )
+
+    x = torch.randn(2, 1, 7, 8)
+    x[0, 0, 2, 2] = x[0, 0, 3, 2] = nan
+    x[1, 0, 5, 5] = x[1, 0, 5, 6] = 9
+    is_as_pytorch(torch, function, x, torch.tensor([[[-inf, -inf, -inf, -inf, 3.0, 3.0]]]), torch.tensor(2.5))
+
+
+@pytest.mark.parametrize("ceil", [False, True])
+@pytest.mark.parametrize("counts_padding", [False, True])
+def test_means_of_windows(torch: Any, ceil: bool, counts_padding: bool) -> None:
+    functional, how = torch.nn.functional, {"ceil_mode": ceil, "count_include_pad": counts_padding}
+
+    def function(x: Any) -> Any:
+        return (
+            functional.avg_pool3d(x, 3, 2, 1, **how),
+            functional.avg_pool2d(x[:, 0], (3, 2), (2, 3), (1, 1), **how),
+            functional.avg_pool2d(x[0, 0], 2, 3, 1, divisor_override=5, **how),
+            functional.avg_pool1d(x[0, 0], 4, 3, 2, **how),
+        )
+
+    is_as_pytorch(torch, function, torch.randn(1, 2, 8, 9, 6), bound=1e-6)
+
+
+def test_medians_beside_what_is_no_number(torch: Any) -> None:
+    nan = float("nan")
+
+    def function(x: Any) -> Any:
+        return (
+            torch.nanmedian(x, 0),
+            torch.nanmedian(x),
+            torch.median(x),
+            torch.median(x, 1),
+            torch.nanmedian(x, 1, True),
+        )
+
+    is_as_pytorch(
+        torch, function, torch.tensor([[3.0, nan, 1.0, 4.0, 2.0], [nan, 7.0, nan, 5.0, 6.0], [0.5, nan, 8, 9, -1]])
+    )
+
+
+def test_elements_that_are_added_to_one_place(torch: Any) -> None:
+    def function(x: Any, source: Any) -> Any:
+        return torch.put(x, torch.tensor([1, 1, 2, -1]), source, accumulate=True)
+
+    is_as_pytorch(torch, function, torch.arange(6).reshape(2, 3), torch.tensor([5, 6, 7, 2**60 + 1]))
+
+
+def test_places_in_what_is_ordered(torch: Any) -> None:
+    """In lines of unknown length, from both sides; of what is ordered by other numbers."""
+
+    def function(x: Any, values: Any, order: Any) -> Any:
+        return (
+            torch.searchsorted(x, values),
+            torch.searchsorted(x, values, right=True, out_int32=True),
+            torch.searchsorted(x[0], values, side="right"),
+            torch.searchsorted(x[1], 4.0),
+            torch.searchsorted(x.flip(1), values, sorter=order),
+        )
+
+    lines, n = torch.tensor([[1.0, 3, 3, 5], [2, 4, 6, 6]]), torch.export.Dim("n")
+    values, order = torch.tensor([[3.0, 6], [4, 9]]), torch.tensor([[3, 2, 1, 0], [3, 2, 1, 0]])
+    program = from_torch(function, lines, values, order, dynamic_shapes=({1: n}, None, {1: n}), record="none")
+    for size in (4, 1):
+        x, of = lines[:, :size], order[:, -size:]
+        torch.testing.assert_close(program(x, values, of), function(x, values, of), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", ["float32", "complex64"])
+def test_linear_algebra_of_batches(torch: Any, name: str) -> None:
+    """Right-hand sides that are square, at the left or at the right, and factors of both triangles."""
+    linalg, element = torch.linalg, getattr(torch, name)
+
+    def function(a: Any, b: Any, factor: Any, lu: Any, pivots: Any) -> Any:
+        return (
+            *(linalg.solve(a, each) for each in (b, b[..., :2], b[..., 0], b[0])),
+            linalg.solve(a, b, left=False),
+            linalg.det(a),
+            linalg.slogdet(a)[1],
+            *(torch.cholesky_solve(b, each, upper=upper) for each, upper in ((factor, False), (factor.mH, True))),
+            *(torch.cholesky_inverse(each, upper=upper) for each, upper in ((factor, False), (factor.mH, True))),
+            *(linalg.lu_solve(lu, pivots, b, left=left, adjoint=of) for left in (True, False) for of in (False, True)),
+        )
+
+    a, b = torch.randn(2, 4, 4, dtype=element) + 4 * torch.eye(4), torch.randn(2, 4, 4, dtype=element)
+    factor = linalg.cholesky(b @ b.mH + torch.eye(4))
+    is_as_pytorch(torch, function, a, b, factor, *linalg.lu_factor(a), bound=2e-5)
+
+
+def test_factors_of_matrices_and_a_spectrum_of_odd_length(torch: Any) -> None:
+    def function(a: Any, spectrum: Any) -> Any:
+        return (
+            torch.linalg.svdvals(a),
+            torch.linalg.qr(a, mode="r").R.abs(),
+            torch.linalg.qr(a, mode="complete").Q.abs(),
+            torch.fft.irfft2(spectrum, s=(4, 5)),
+        )
+
+    is_as_pytorch(torch, function, torch.randn(4, 3), torch.randn(2, 4, 3, dtype=torch.complex64), bound=1e-5)
