@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -22,6 +23,12 @@ def compiled(text: str, way: str = "llvm") -> Program:
     program = compile_program(parse_stablehlo(text, "<test>"), options)
     assert program.compilation.cpu.name == way
     return program
+
+
+def at_level(program: Program, features: str) -> Program:
+    """The program, whose machine code is made for the CPU of that name."""
+    options = replace(program.compilation.options, cpu_features=features)
+    return replace(program, compilation=replace(program.compilation, options=options))
 
 
 def host_ops(program: Program) -> set[str]:

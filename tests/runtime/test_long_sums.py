@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 from long_lists import but_long
-from runtime.cpu_ways import compiled
+from runtime.cpu_ways import at_level, compiled
 
 from xla_emitters.lowering.cpu.cpu_target import cpu_target
 from xla_emitters.program import Program
@@ -147,12 +146,6 @@ def test_a_long_sum_at_a_lower_level() -> None:
     if not cpu_target().triple.startswith("x86_64"):
         pytest.skip("levels are of x86-64")
     x = np.random.default_rng(4).random((1, 3_000_000)).astype(np.float32)
-    program = summed("f32", "1")
-    program = replace(
-        program,
-        compilation=replace(
-            program.compilation, options=replace(program.compilation.options, cpu_features="x86-64-v2")
-        ),
-    )
+    program = at_level(summed("f32", "1"), "x86-64-v2")
     exact = math.fsum(x[0].tolist())
     assert abs(float(program(x)[0]) - exact) <= 2 * MOST * 2.0**-24 * exact

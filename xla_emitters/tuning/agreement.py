@@ -81,7 +81,7 @@ def drawn_for(view: FusionView, arguments: Sequence[Argument], tolerance: float)
 
 def differing(found: Array, right: Array, tolerance: float) -> Array:
     """Per element: whether its bits differ and, unless the tolerance is 0, it is not near the other."""
-    differ = (found.view(np.uint8) != right.view(np.uint8)).reshape(found.size, -1).any(axis=1)
+    differ = (found.view(np.uint8) != right.view(np.uint8)).reshape(found.size, found.itemsize).any(axis=1)
     return differ & ~are_near(found, right, tolerance) if tolerance and differ.any() else differ
 
 

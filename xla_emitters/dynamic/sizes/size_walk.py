@@ -17,7 +17,7 @@ Source: docs/reference/4 3.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -84,6 +84,7 @@ class Walk:
     ranges     (start, limit, size of the axis, op) of slices whose ranges follow from sizes
     repeated   (size of an axis, size of the result's) of broadcasts -> the first op: the axis has one element or as many as the result
     unproved   ops that must check their operands' sizes themselves
+    only       the ops that are walked, `stating`; None: all. What others would give is not known
 
     _results     what ops gave inside the loop or branch that is walked
     _unsaid      those of them that a trial computed, and that have something to record or to report
@@ -101,6 +102,7 @@ class Walk:
     ranges: list[tuple[Size, Size, Size, HloOp]] = field(default_factory=list[tuple[Size, Size, Size, HloOp]])
     repeated: dict[tuple[Size, Size], HloOp] = field(default_factory=dict[tuple[Size, Size], HloOp])
     unproved: dict[HloOp, None] = field(default_factory=dict[HloOp, None])
+    only: Collection[HloOp] | None = None
     _arithmetic: SizeArithmetic = field(default_factory=SizeArithmetic)
     _open: set[AxisKey | int] = field(default_factory=set[AxisKey | int])
     _results: dict[_Key, Value] = field(default_factory=dict[_Key, Value])
@@ -137,8 +139,10 @@ class Walk:
             if isinstance(op, ParameterOp):
                 local[op.result] = operands[op.number.value.data]
                 self._note_name(op, operands[op.number.value.data])
-            else:
+            elif self.only is None or op in self.only:
                 local[op.result] = self._step(op, [local[operand] for operand in op.operands])
+            else:
+                local[op.result] = self.made(op.result.type, None, self._source(op))
             if not self._is_trial:
                 self.values.setdefault(op.result, []).append(local[op.result])
         return local[computation.root]
@@ -504,6 +508,42 @@ class Walk:
             line = f" at line {place.line}" if place is not None else ""
             self._sources[op] = f"%{op.instruction_name.data} = {op.opcode}{line}"
         return self._sources[op]
+
+
+def stating(entry: ComputationOp) -> set[HloOp]:
+    """The ops of a program that assert something about sizes, the calls that lead to them, and all that these compute with."""
+    found, states = set[HloOp](), dict[ComputationOp, bool]()
+    computing: list[HloOp] = []
+
+    def states_something(computation: ComputationOp) -> bool:
+        if computation not in states:
+            states[computation] = False
+            own = [op for op in computation.instructions if _states(op, states_something)]
+            found.update(own)
+            computing.extend(_owners(own))
+            states[computation] = bool(own)
+        return states[computation]
+
+    states_something(entry)
+    computed = set[HloOp]()
+    while computing:
+        if (op := computing.pop()) not in computed:
+            computed.add(op)
+            computing += _owners([op])
+            if isinstance(op, CallOp | FusionOp):
+                computing += callees_of(op)[0].instructions
+    return found | computed
+
+
+def _states(op: HloOp, states_something: Callable[[ComputationOp], bool]) -> bool:
+    return isinstance(op, ShapeAssertionOp) or (isinstance(op, CallOp) and states_something(callees_of(op)[0]))
+
+
+def _owners(ops: Iterable[HloOp]) -> Iterator[HloOp]:
+    for op in ops:
+        for operand in op.operands:
+            if isinstance(owner := operand.owner, HloOp):
+                yield owner
 
 
 def is_arithmetic(computation: ComputationOp, known: dict[ComputationOp, bool]) -> bool:
