@@ -38,8 +38,7 @@ from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dialects.mlir import memref
 from xla_emitters.dynamic.buffers.buffer_uses import reads
-from xla_emitters.dynamic.buffers.disc_specialize_fusion_with_speculation import ROW_SCHEDULE
-from xla_emitters.dynamic.buffers.fusion_rules import MIDDLE, SINGLE, STITCH
+from xla_emitters.dynamic.buffers.fusion_rules import MIDDLE, ROW_SCHEDULE, SINGLE, STITCH
 from xla_emitters.dynamic.buffers.tiled_transposes import TILES
 from xla_emitters.dynamic.loops.column_reduction_schedule import ATOMICS, emit_column_reduction_schedule
 from xla_emitters.dynamic.loops.combine import reduces_rows
