@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 
 from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dtypes import Array
-from xla_emitters.dynamic.buffers.disc_specialize_fusion_with_speculation import ROW_SCHEDULE
+from xla_emitters.dynamic.buffers.fusion_rules import ROW_SCHEDULE
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_runs import load
 from xla_emitters.pipelines.programs import compile_program

@@ -33,6 +33,7 @@ from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dtypes import dtype
 from xla_emitters.graph.control_computations import runs_itself
 from xla_emitters.graph.names import rename
+from xla_emitters.rewrite.symbols import symbols_in
 
 
 def inline(
@@ -121,11 +122,10 @@ def constant_instead(op: HloOp, value: int, element: str, names: set[str]) -> SS
 
 
 def erase_unused(module: ModuleOp, computations: Iterable[ComputationOp]) -> None:
-    """Erases those of `computations` that are not referred to."""
+    """Erases those of `computations` that no op refers to."""
     pending = [computation for computation in computations if not computation.is_entry]
     while pending:
-        calling = (op for op in module.walk() if isinstance(op, CallingOp))
-        used = {callee.symbol.root_reference.data for op in calling for callee in op.callees()}
+        used = set(symbols_in(module))
         unused = [computation for computation in pending if computation.sym_name.data not in used]
         for computation in unused:
             Rewriter.erase_op(computation)

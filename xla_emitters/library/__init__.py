@@ -12,6 +12,7 @@ bundle carries these files to machines without anything else.
     random_bits     Philox, ThreeFry                       sort            by keys, by a comparator; top k
     fft             transforms                             linear_algebra  factorizations, triangular systems
     expect          comparisons of programs that check themselves
+    kept_plans      what NVIDIA's libraries built for shapes
 """
 
 from __future__ import annotations

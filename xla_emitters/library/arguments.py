@@ -283,8 +283,13 @@ def _listed(arrays: Sequence[tuple[Any, Sequence[int]]]) -> str:
     return ", ".join(f"{kind}[{','.join(map(str, shape))}]" for kind, shape in arrays) or "nothing"
 
 
-def elements(shape: Sequence[int]) -> int:
-    return math.prod(shape)
+def arranged(array: Array, *batches: Sequence[int], contracting: Sequence[int], contracting_last: bool) -> Array:
+    """[*batches, free, contracting], or [*batches, contracting, free] unless `contracting_last`: each group of dimensions is one."""
+    kept = {dim for group in (*batches, contracting) for dim in group}
+    free = [dim for dim in range(array.ndim) if dim not in kept]
+    groups = (*batches, free, contracting) if contracting_last else (*batches, contracting, free)
+    order = [dim for group in groups for dim in group]
+    return array.transpose(order).reshape([math.prod(array.shape[dim] for dim in group) for group in groups])
 
 
 def top_key(*, largest: bool) -> Mapping[str, Any]:

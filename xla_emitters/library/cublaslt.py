@@ -16,18 +16,16 @@ Source: NVIDIA's cuBLAS documentation, "Using the cuBLASLt API"; nvmath-python 1
 
 from __future__ import annotations
 
-import json
 import math
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from xla_emitters.library.arguments import Array, LibraryArguments, pattern_type
+from xla_emitters.library.arguments import Array, LibraryArguments, arranged, pattern_type
 from xla_emitters.library.cublas import rounds_to_tf32
+from xla_emitters.library.kept_plans import Plans, kept_for
 from xla_emitters.support.late_dataclass import dataclass
 
 _TYPES = {"f16": 2, "bf16": 14, "f32": 0, "f64": 1, "c64": 4, "c128": 5, "f8e4m3fn": 28, "f8e5m2": 29}
@@ -47,9 +45,8 @@ _EPILOGUES = {
 """XLA's names of epilogues -> cuBLASLt's."""
 WORKSPACE_BYTES = 32 << 20
 """The most that an algorithm may use, as NVIDIA recommends for Hopper."""
-_MOST_PLANS = 256
 _KEPT = threading.local()
-"""`lt`: the bindings, or None; `devices`: number of a device -> `_Kept`."""
+"""`devices`: number of a device -> `_Kept`."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +73,9 @@ class ProductPlan:
 
 def matmul(arguments: LibraryArguments) -> list[Array] | None:
     """See the file's head."""
-    if (lt := _bindings()) is None or not is_for_cublaslt(arguments):
+    if not is_for_cublaslt(arguments):
         return None
-    kept = _kept(lt, int(arguments.xp.cuda.Device().id))
+    kept = kept_for(_KEPT, int(arguments.xp.cuda.Device().id), "nvmath.bindings.cublasLt", _Kept)
     return None if kept is None else kept.computed(arguments)
 
 
@@ -112,7 +109,7 @@ class _Kept:
 
     def __init__(self, lt: Any) -> None:
         self.lt, self.handle = lt, lt.create()
-        self._plans = OrderedDict[str, ProductPlan | None]()
+        self._plans = Plans[ProductPlan](lt.cuBLASLtError)
 
     def computed(self, arguments: LibraryArguments) -> list[Array] | None:
         """The results; None where there is no algorithm."""
@@ -124,19 +121,9 @@ class _Kept:
         rhs = factor(role["rhs"], config["rhs_batch"], config["rhs_contracting"], xp, terms_last=False, as_it_is=False)
         if narrow and not rhs.is_transposed:
             rhs = Factor(xp.ascontiguousarray(rhs.array.transpose(0, 2, 1)), is_transposed=True)
-        key = json.dumps(
-            [config, lhs.array.shape, rhs.array.shape, lhs.is_transposed, rhs.is_transposed, arguments.results],
-            default=list,
-        )
-        if key not in self._plans:
-            try:
-                self._plans[key] = self._made(arguments, lhs, rhs)
-            except self.lt.cuBLASLtError:
-                self._plans[key] = None
-            if len(self._plans) > _MOST_PLANS:
-                self._plans.popitem(last=False)
-        self._plans.move_to_end(key)
-        if (plan := self._plans[key]) is None:
+        key = [config, lhs.array.shape, rhs.array.shape, lhs.is_transposed, rhs.is_transposed, arguments.results]
+        plan = self._plans.plan(key, lambda: self._made(arguments, lhs, rhs))
+        if plan is None:
             return None
         made: list[Any] = [_array(arguments, place) for place in range(len(arguments.results))]
         written = dict(zip(config["outputs"], made, strict=True))
@@ -244,10 +231,8 @@ def factor(
     if not terms_last:
         order, other = other, order
     is_transposed = not as_it_is and order != list(range(array.ndim)) and other == list(range(array.ndim))
-    taken = other if is_transposed else order
-    groups = [list(batch), *([list(free), list(terms)] if terms_last != is_transposed else [list(terms), list(free)])]
-    sizes = [math.prod(array.shape[dim] for dim in group) for group in groups]
-    return Factor(xp.ascontiguousarray(array.transpose(taken)).reshape(sizes), is_transposed)
+    matrices = arranged(array, batch, contracting=terms, contracting_last=terms_last != is_transposed)
+    return Factor(xp.ascontiguousarray(matrices), is_transposed)
 
 
 def _scale_type(result: str) -> np.dtype[Any]:
@@ -261,24 +246,3 @@ def _array(arguments: LibraryArguments, place: int) -> Array:
     if arguments.config["outputs"][place] in ("workspace", "amax"):
         return arguments.zeros(place)
     return arguments.into[place] if arguments.into is not None else arguments.xp.empty(shape, pattern_type(name))
-
-
-def _bindings() -> Any:
-    """NVIDIA's bindings of cuBLASLt; None where they are not installed: cuBLAS multiplies then, and kernels do the rest."""
-    if "lt" not in _KEPT.__dict__:
-        try:
-            _KEPT.lt = import_module("nvmath.bindings.cublasLt")
-        except (ImportError, OSError, RuntimeError):
-            _KEPT.lt = None
-    return _KEPT.lt
-
-
-def _kept(lt: Any, device: int) -> _Kept | None:
-    """None where the library behind the bindings is missing."""
-    devices: dict[int, _Kept | None] = _KEPT.__dict__.setdefault("devices", {})
-    if device not in devices:
-        try:
-            devices[device] = _Kept(lt)
-        except (OSError, RuntimeError):
-            devices[device] = None
-    return devices[device]

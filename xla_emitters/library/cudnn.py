@@ -13,12 +13,9 @@ This file is not run without a GPU; the frontend's own checks of its graphs are,
 
 from __future__ import annotations
 
-import json
 import math
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -26,12 +23,11 @@ import numpy as np
 
 from xla_emitters.library.arguments import Array, LibraryArguments, pattern_type
 from xla_emitters.library.cublas import rounds_to_tf32
+from xla_emitters.library.kept_plans import Plans, kept_for
 from xla_emitters.support.late_dataclass import dataclass
 
 _TYPES = {"f16": "HALF", "bf16": "BFLOAT16", "f32": "FLOAT", "f64": "DOUBLE"}
 """HLO's element types -> cuDNN's."""
-MOST_PLANS = 256
-"""Kept for a thread, the least recently used goes first."""
 _KEPT = threading.local()
 """`devices`: number of a device -> `_Kept`."""
 
@@ -58,7 +54,10 @@ def convolution(arguments: LibraryArguments, window: Sequence[Mapping[str, Any]]
     window  each spatial dimension's size, stride, pad, base_dilation, window_dilation, reversed
     """
     xp = arguments.xp
-    if not is_for_cudnn(arguments, window) or (kept := _kept(int(xp.cuda.Device().id))) is None:
+    if not is_for_cudnn(arguments, window):
+        return None
+    kept = kept_for(_KEPT, int(xp.cuda.Device().id), "cudnn", _Kept)
+    if kept is None:
         return None
     plan = kept.plan(arguments, window)
     if plan is None:
@@ -94,33 +93,14 @@ class _Kept:
 
     def __init__(self, frontend: ModuleType) -> None:
         self.frontend, self.handle = frontend, frontend.create_handle()
-        self._plans = OrderedDict[str, GraphPlan | None]()
+        self._plans = Plans[GraphPlan](frontend.cudnnGraphNotSupportedError, NotImplementedError)
 
     def plan(self, arguments: LibraryArguments, window: Sequence[Mapping[str, Any]]) -> GraphPlan | None:
         """The plan for the shapes; None where cuDNN has no engine for the graph."""
         shapes = [array.shape for array in arguments.operands]
         config = {key: value for key, value in arguments.config.items() if key != "window"}
-        key = json.dumps([config, list(window), shapes, arguments.results[0]], default=list)
-        if key not in self._plans:
-            try:
-                self._plans[key] = built(self.frontend, arguments, window, self.handle)
-            except (self.frontend.cudnnGraphNotSupportedError, NotImplementedError):
-                self._plans[key] = None
-            if len(self._plans) > MOST_PLANS:
-                self._plans.popitem(last=False)
-        self._plans.move_to_end(key)
-        return self._plans[key]
-
-
-def _kept(device: int) -> _Kept | None:
-    """None where cuDNN's frontend or the library behind it is missing."""
-    devices: dict[int, _Kept | None] = _KEPT.__dict__.setdefault("devices", {})
-    if device not in devices:
-        try:
-            devices[device] = _Kept(import_module("cudnn"))
-        except (ImportError, OSError, RuntimeError):
-            devices[device] = None  # the caller says what it does instead
-    return devices[device]
+        key = [config, list(window), shapes, arguments.results[0]]
+        return self._plans.plan(key, lambda: built(self.frontend, arguments, window, self.handle))
 
 
 def built(

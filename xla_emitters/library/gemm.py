@@ -25,7 +25,6 @@ Source: NVIDIA's cuBLAS documentation, cublasLtMatmul and its epilogues; docs/re
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from xla_emitters.library import cublas, cublaslt
 from xla_emitters.library.arguments import (
     Array,
     LibraryArguments,
+    arranged,
     is_float,
     is_narrow_float,
     largest_of,
@@ -159,15 +159,6 @@ def _rounded(array: Array, name: str, xp: Any) -> Array:
     if xp is np:
         return array.astype(numpy_type(name)).astype(np.float32)
     raise Unsupported(f"no product that rounds its factors to {name} on a GPU", stage="library")
-
-
-def arranged(array: Array, *batches: Sequence[int], contracting: Sequence[int], contracting_last: bool) -> Array:
-    """[*batches, free, contracting], or [*batches, contracting, free] unless `contracting_last`: each group of dimensions is one."""
-    kept = {dim for group in (*batches, contracting) for dim in group}
-    free = [dim for dim in range(array.ndim) if dim not in kept]
-    groups = (*batches, free, contracting) if contracting_last else (*batches, contracting, free)
-    order = [dim for group in groups for dim in group]
-    return array.transpose(order).reshape([math.prod(array.shape[dim] for dim in group) for group in groups])
 
 
 def _multiplied(left: Array, right: Array, held: np.dtype[Any], xp: Any) -> Array:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -188,31 +188,27 @@ def householder_product(arguments: LibraryArguments) -> list[Array]:
     return _outputs(arguments, {"product": found})
 
 
+def _of_finite(matrices: Array, xp: Any, decomposed: Callable[[Array], Sequence[Array]]) -> list[Array]:
+    """What `decomposed` gives; all NaN for a matrix with an element that is not finite: NumPy raises for it, JAX returns NaN."""
+    finite = xp.isfinite(matrices).all(axis=(-1, -2)) if matrices.size else xp.ones(matrices.shape[:-2], np.bool_)
+    found = decomposed(xp.where(finite[..., None, None], matrices, matrices.dtype.type(0)))
+    kept = [finite.reshape(finite.shape + (1,) * (array.ndim - finite.ndim)) for array in found]
+    return [xp.where(at, array, xp.asarray(np.nan, array.dtype)) for at, array in zip(kept, found, strict=True)]
+
+
 def eigh(arguments: LibraryArguments) -> list[Array]:
     """`vectors`, `values`, `info` (0)."""
-    matrices, xp = _matrices(arguments, 0), arguments.xp
-    finite = _are_finite(matrices, xp)
-    safe = xp.where(finite[..., None, None], matrices, matrices.dtype.type(0))
-    values, vectors = xp.linalg.eigh(safe, UPLO="L" if arguments.config["lower"] else "U")
-    vectors = xp.where(finite[..., None, None], vectors, xp.asarray(np.nan, vectors.dtype))
-    values = xp.where(finite[..., None], values, xp.asarray(np.nan, values.dtype))
-    return _outputs(arguments, {"vectors": vectors, "values": values, "info": xp.zeros(finite.shape, np.int32)})
-
-
-def _are_finite(matrices: Array, xp: Any) -> Array:
-    """For each matrix, whether all its elements are finite: NumPy raises for others, JAX returns NaN."""
-    return xp.isfinite(matrices).all(axis=(-1, -2)) if matrices.size else xp.ones(matrices.shape[:-2], np.bool_)
+    matrices, xp, triangle = _matrices(arguments, 0), arguments.xp, "L" if arguments.config["lower"] else "U"
+    values, vectors = _of_finite(matrices, xp, lambda safe: xp.linalg.eigh(safe, UPLO=triangle))
+    info = xp.zeros(matrices.shape[:-2], np.int32)
+    return _outputs(arguments, {"vectors": vectors, "values": values, "info": info})
 
 
 def svd(arguments: LibraryArguments) -> list[Array]:
     """`values`, `left`, `right`: v, or its adjoint if the configuration says so; `overwritten` (the operand), `info` (0)."""
     config, xp = arguments.config, arguments.xp
-    matrices = _matrices(arguments, 0)
-    finite = _are_finite(matrices, xp)
-    safe = xp.where(finite[..., None, None], matrices, matrices.dtype.type(0))
-    left, values, right = xp.linalg.svd(safe, full_matrices=config["full_matrices"])
-    left, right = (xp.where(finite[..., None, None], found, xp.asarray(np.nan, found.dtype)) for found in (left, right))
-    values = xp.where(finite[..., None], values, xp.asarray(np.nan, values.dtype))
+    matrices, full = _matrices(arguments, 0), config["full_matrices"]
+    left, values, right = _of_finite(matrices, xp, lambda safe: xp.linalg.svd(safe, full_matrices=full))
     if not config["adjoint"]:
         right = xp.conj(xp.swapaxes(right, -1, -2))
     info = xp.zeros(matrices.shape[:-2], np.int32)
@@ -266,12 +262,9 @@ def _eliminate_below(
 def eig(arguments: LibraryArguments) -> list[Array]:
     """`values`, or their parts `real` and `imaginary`; `vectors`; `info` (0)."""
     matrices, xp = _matrices(arguments, 0), arguments.xp
-    finite = _are_finite(matrices, xp)
-    values, vectors = xp.linalg.eig(xp.where(finite[..., None, None], matrices, matrices.dtype.type(0)))
-    values = xp.where(finite[..., None], values, xp.asarray(np.nan, values.dtype))
-    vectors = xp.where(finite[..., None, None], vectors, xp.asarray(np.nan, vectors.dtype))
+    values, vectors = _of_finite(matrices, xp, xp.linalg.eig)
     found = {"values": values, "real": xp.real(values), "imaginary": xp.imag(values), "vectors": vectors}
-    return _outputs(arguments, found | {"info": xp.zeros(finite.shape, np.int32)})
+    return _outputs(arguments, found | {"info": xp.zeros(matrices.shape[:-2], np.int32)})
 
 
 def _matrices(arguments: LibraryArguments, operand: int) -> Array:

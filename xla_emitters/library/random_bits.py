@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from xla_emitters.errors import Unsupported
-from xla_emitters.library.arguments import Array, LibraryArguments, elements, is_float
+from xla_emitters.library.arguments import Array, LibraryArguments, is_float
 
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 KEY_PARITY = 0x1BD11BDA
@@ -66,7 +66,7 @@ def _halves(words: Sequence[int], xp: Any) -> Array:
 def _threefry_bits(words: Sequence[int], bits: int, shape: Sequence[int], xp: Any) -> tuple[Array, list[int]]:
     key, counter = words[:2]
     if bits == 64:
-        count = elements(shape)
+        count = math.prod(shape)
         low, high = threefry(_counters(counter, count, xp), _pair(key), xp)
         found = _joined(low, high, xp).reshape(shape)
     else:
@@ -74,7 +74,7 @@ def _threefry_bits(words: Sequence[int], bits: int, shape: Sequence[int], xp: An
         # The dimension along which first and second words alternate.
         along = next((dim for dim, size in enumerate(dims) if size % 2 == 0), int(np.argmax(dims)))
         halves = [*dims[:along], -(-dims[along] // 2), *dims[along + 1 :]]
-        count = elements(halves)
+        count = math.prod(halves)
         pair = [part.reshape(halves) for part in threefry(_counters(counter, count, xp), _pair(key), xp)]
         both = xp.stack(pair, axis=along + 1).reshape([*dims[:along], 2 * halves[along], *dims[along + 1 :]])
         found = both[(*(slice(None),) * along, slice(0, dims[along]))]
@@ -110,7 +110,7 @@ def threefry(counter: tuple[Array, Array], key: tuple[int, int], xp: Any) -> tup
 def _philox_bits(words: Sequence[int], bits: int, shape: Sequence[int], xp: Any) -> tuple[Array, list[int]]:
     key = words[0]
     start = words[1] | words[2] << 64 if len(words) > 2 else words[1] | words[0] << 64
-    count = elements(shape)
+    count = math.prod(shape)
     counters = -(-count * (bits // 32) // 4)
     found = xp.stack(philox(start, counters, key, xp), axis=-1).reshape(-1)
     if bits == 64:
@@ -145,7 +145,7 @@ def random_numbers(arguments: LibraryArguments) -> list[Array]:
     config, xp = arguments.config, arguments.xp
     name, shape = arguments.results[0]
     low, high = arguments.wide(0), arguments.wide(1)
-    count = elements(shape)
+    count = math.prod(shape)
     key = _FIRST_STATE + config.get("seed", 0) & _LONG
     first, second = (_unit_interval(config["start"], part, count, key, xp) for part in range(2))
     if config["distribution"] == "normal":

@@ -21,7 +21,7 @@ from xdsl.ir import SSAValue
 from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.library_calls import communication, is_collective, is_library_call, library_call_of
-from xla_emitters.dialects.hlo.placement import HOST
+from xla_emitters.dialects.hlo.placement import DEVICE, HOST
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import LEFT_OUT, FusionOp, tensor_of
@@ -40,7 +40,6 @@ QUIET = frozenset(
     "parameter constant tuple get-tuple-element shape-assertion get-dimension-size call while conditional".split()
 )
 """Opcodes of ops that do no work themselves."""
-DEVICE = "disc.device"
 LIBRARY, NUMPY = "library", "numpy"
 
 

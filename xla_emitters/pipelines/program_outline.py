@@ -14,6 +14,7 @@ read from the stage `fused`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -111,10 +112,7 @@ class _Works:
         if isinstance(made, DotOp):
             shapes = [self._shape(buffer) for buffer in (*op.inputs[:2], op.outputs[0])]
             if (known := [shape for shape in shapes if shape is not None]) == shapes and all(map(all, known)):
-                batch = 1
-                for dim in made.pairing.lhs_batch:
-                    batch *= known[0][dim]
-                operations = product_operations(known, batch)
+                operations = product_operations(known, prod(known[0][dim] for dim in made.pairing.lhs_batch))
         factors = factors_of(dtype_of(tensor_of(op.inputs[0].type).element_type).name if op.inputs else "f32")
         time = None if moved is None else least_time(self.chip, moved, operations, factors)
         return Work(op.instruction_name, name, "", 1, time, unusual, self._source([op]))

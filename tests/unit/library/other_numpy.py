@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from xla_emitters.library.arguments import numpy_type, pattern_type
 OTHER = ModuleType("other_numpy")
 OTHER.__dict__.update({name: getattr(np, name) for name in np.__all__})
 OTHER.__dict__["asnumpy"] = np.asarray
+OTHER.__dict__["cuda"] = SimpleNamespace(Device=lambda: SimpleNamespace(id=0))
 
 
 def called_elsewhere(name: str, config: dict[str, Any], operands: list[Any], results: list[Any]) -> list[Any]:

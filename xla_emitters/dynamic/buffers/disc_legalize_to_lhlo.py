@@ -56,7 +56,6 @@ from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.placement import DEVICE, GPU, HOST, devices_of
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import as_array, is_array, leaf_types, tuple_types
-from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import DONATED, buffer_type, on_buffers, tensor_of
 from xla_emitters.dialects.mlir import arith, func, memref
 from xla_emitters.dialects.quick_builder import QuickBuilder
@@ -65,6 +64,7 @@ from xla_emitters.dynamic.buffers.index_code import IndexCode, Number
 from xla_emitters.dynamic.buffers.result_sizes import result_sizes
 from xla_emitters.dynamic.sizes import SizeNames, sizes_of
 from xla_emitters.graph.entry import leaves_of_element
+from xla_emitters.graph.inlining import erase_unused
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 
 NAME = "disc-legalize-to-lhlo"
@@ -84,7 +84,7 @@ class DiscLegalizeToLhloPass(KernelPass):
                 entry = _function(computation, SizeNames(sizes_of(op)))
                 Rewriter.insert_op(entry, InsertPoint.before(computation))
                 Rewriter.erase_op(computation)
-        _erase_inlined(op)
+        erase_unused(op, [found for found in op.ops if isinstance(found, ComputationOp)])
 
 
 def _function(entry: ComputationOp, names: SizeNames) -> func.FuncOp:
@@ -380,23 +380,3 @@ def _ending(types: Sequence[Attribute]) -> Callable[[_Body], None]:
 
 PASSED_THROUGH = frozenset(("opt-barrier", "domain"))
 """Ops whose value is their operand's."""
-
-
-def _erase_inlined(module: ModuleOp) -> None:
-    """Erases computations that no op calls any more."""
-    while True:
-        called = {symbol for op in module.walk() for value in op.properties.values() for symbol in _symbols(value)}
-        unused = [op for op in module.ops if isinstance(op, ComputationOp) and op.sym_name.data not in called]
-        if not unused:
-            return
-        for op in unused:
-            Rewriter.erase_op(op)
-
-
-def _symbols(value: Attribute) -> tuple[str, ...]:
-    """The computations that a property refers to."""
-    if isinstance(value, SymbolRefAttr):
-        return (value.root_reference.data,)
-    if isinstance(value, ArrayAttr) and isa(value, ArrayAttr[SymbolRefAttr]):
-        return tuple(symbol.root_reference.data for symbol in value)
-    return ()

@@ -39,13 +39,11 @@ from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes, allocated_size
-from xla_emitters.dynamic.buffers.fusion_rules import LOOP, ROW, SINGLE, VECTOR, FusibleOp, Group
+from xla_emitters.dynamic.buffers.fusion_rules import LOOP, ROW, ROW_SCHEDULE, SINGLE, VECTOR, FusibleOp, Group
 from xla_emitters.dynamic.buffers.index_code import IndexCode, Number
 from xla_emitters.dynamic.buffers.tiled_transposes import LEAST_TILED, TILES, tiled_transpose
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
-ROW_SCHEDULE = "disc.row_schedule"
-"""Attribute of a fusion: 1, a block per row, 2, a warp per row, or 3, eight lanes per row."""
 ROW_FORM = "disc.row_form"
 """Attribute of a stitched fusion: [threads of a row, threads of a block, where rows are kept]; its vector width is chosen with that."""
 

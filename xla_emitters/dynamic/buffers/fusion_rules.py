@@ -55,6 +55,8 @@ from xla_emitters.dynamic.buffers.buffer_uses import asks_size, frees, updated_i
 from xla_emitters.dynamic.buffers.tiled_transposes import moves_last, tiled_transpose
 from xla_emitters.functions import BY_OPCODE, CodeSize
 
+ROW_SCHEDULE = "disc.row_schedule"
+"""Attribute of a fusion: 1, a block per row, 2, a warp per row, or 3, eight lanes per row."""
 MIDDLE = "kMiddleReduction"
 """The kind of a fusion of one transpose and the reductions of rows that read it, for a CPU."""
 

@@ -46,6 +46,7 @@ from xla_emitters.dynamic.host.memref_descriptors import (
     sizes_of_buffer,
 )
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.replacement import replace_by
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,7 @@ class DiscLowerHostMemrefsPass(KernelPass):
         for op in list(function.walk()):
             if (lower := LOWERINGS.get(type(op))) is not None:
                 values = lower(located_builder(InsertPoint.before(op), op), op, function.body.blocks[0])
-                for result, value in zip(op.results, values, strict=True):
-                    value.name_hint = value.name_hint or result.name_hint
-                Rewriter.replace_op(op, [], values)
+                replace_by(op, values)
             elif op.successors or isinstance(op, func.CallOp):
                 _retype_operands(op)
         _erase_casts(function)

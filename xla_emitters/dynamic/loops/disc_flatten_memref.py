@@ -41,6 +41,7 @@ from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
 from xla_emitters.dynamic.buffers.index_code import IndexCode, Number
 from xla_emitters.rewrite.captures import captured_by, loops_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.replacement import replace_alike
 
 
 @dataclass(frozen=True)
@@ -189,10 +190,7 @@ class _Flattening:
                 Rewriter.erase_op(op)
             elif len(op.basis) == len(op.multi_index) > 1:
                 made = DelinearizeIndexOp(op.linear_index, op.basis[1:], len(op.multi_index))
-                made.location = op.location
-                for before, after in zip(op.multi_index, made.multi_index, strict=True):
-                    after.name_hint = before.name_hint
-                Rewriter.replace_op(op, made)
+                replace_alike(op, made)
 
 
 def _take_multiples(loop: scf.ParallelOp, captured: set[SSAValue]) -> None:

@@ -38,7 +38,7 @@ from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dialects.mlir import memref
 from xla_emitters.dynamic.buffers.buffer_uses import reads
-from xla_emitters.dynamic.buffers.fusion_rules import MIDDLE, SINGLE, STITCH
+from xla_emitters.dynamic.buffers.fusion_rules import MIDDLE, ROW_SCHEDULE, SINGLE, STITCH
 from xla_emitters.dynamic.buffers.tiled_transposes import TILES
 from xla_emitters.dynamic.loops.column_reduction_schedule import ATOMICS, emit_column_reduction_schedule
 from xla_emitters.dynamic.loops.combine import reduces_rows
@@ -51,8 +51,6 @@ from xla_emitters.dynamic.loops.single_op_schedules import SINGLE_OP_SCHEDULES, 
 from xla_emitters.errors import UsageError
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
-ROW_SCHEDULE = "disc.row_schedule"
-"""Attribute of a fusion: 1, 2 or 3, the schedule of its row reductions."""
 OF_KINDS = {STITCH: "stitch", MIDDLE: "middle", SINGLE: SINGLE}
 """Kind of a fusion -> its schedule, whatever its roots."""
 HINTED = ("loop", "row1", "row2", "row3")

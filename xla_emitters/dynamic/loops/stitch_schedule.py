@@ -46,7 +46,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dialects.mlir import scf
-from xla_emitters.dynamic.buffers.disc_specialize_fusion_with_speculation import ROW_FORM, ROW_SCHEDULE
+from xla_emitters.dynamic.buffers.disc_specialize_fusion_with_speculation import ROW_FORM
+from xla_emitters.dynamic.buffers.fusion_rules import ROW_SCHEDULE
 from xla_emitters.dynamic.buffers.index_code import Number
 from xla_emitters.dynamic.loops.combine import Reducer, parts_of, starts_of, with_elements
 from xla_emitters.dynamic.loops.element_code import Computed, KnownProducer

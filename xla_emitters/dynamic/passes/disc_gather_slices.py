@@ -24,7 +24,7 @@ from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.attributes import integer_array
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp
+from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dynamic.passes.places import Placement
@@ -78,10 +78,6 @@ class DiscGatherSlicesPass(KernelPass):
 
 def _outside(value: SSAValue, placement: Placement) -> SSAValue:
     """For a parameter of a loop's or branch's computation that is passed on unchanged: the value outside."""
-    while isinstance(owner := value.owner, ParameterOp) and (number := owner.number.value.data):
-        computation = owner.parent_op()
-        callers = placement.callers.get(computation, []) if isinstance(computation, ComputationOp) else []
-        if len(callers) != 1 or callers[0].opcode != "while":
-            break
-        value = callers[0].operands[number]
+    while (captured := placement.captured(value)) is not None:
+        _, value = captured
     return value

@@ -32,7 +32,6 @@ from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
-    CallingOp,
     ComputationOp,
     GetTupleElementOp,
     ParameterOp,
@@ -123,9 +122,7 @@ class _Placing:
         if self.placement.place((value, 0)) == wanted:
             return value
         if (value, wanted) not in self.copies:
-            loop = self._loop_around(value)
-            made = self._copy(value, wanted, before) if loop is None else self._captured(value, wanted, loop)
-            self.copies[value, wanted] = made
+            self.copies[value, wanted] = self._moved(value, wanted, before)
         return self.copies[value, wanted]
 
     def _copy(self, value: SSAValue, wanted: str, before: Operation) -> SSAValue:
@@ -140,22 +137,14 @@ class _Placing:
         made.attributes[DEVICE] = StringAttr(wanted)
         return self.names.add(made, before)
 
-    def _loop_around(self, value: SSAValue) -> CallingOp | None:
-        """The loop whose body or condition has the parameter `value` and passes it on unchanged."""
-        owner = value.owner
-        computation = owner.parent_op() if isinstance(owner, ParameterOp) and owner.number.value.data else None
-        callers = self.placement.callers.get(computation, []) if isinstance(computation, ComputationOp) else []
-        return callers[0] if len(callers) == 1 and callers[0].opcode == "while" else None
-
-    def _captured(self, value: SSAValue, wanted: str, loop: CallingOp) -> SSAValue:
-        """Makes the copy before the loop a new operand of it; returns the parameter that reads it."""
-        owner = value.owner
+    def _moved(self, value: SSAValue, wanted: str, before: Operation) -> SSAValue:
+        """A copy before `before`; of what a loop passes on, before the loop: a new operand of it, and the parameter that reads it."""
+        if (captured := self.placement.captured(value)) is None:
+            return self._copy(value, wanted, before)
+        (loop, outside), owner = captured, value.owner
         assert isinstance(owner, ParameterOp)
-        outside, around = loop.operands[owner.number.value.data], owner.parent_op()
-        further = self._loop_around(outside)
-        copy = self._copy(outside, wanted, loop) if further is None else self._captured(outside, wanted, further)
         number = len(loop.operands)
-        loop.operands = [*loop.operands, copy]
+        loop.operands = [*loop.operands, self._moved(outside, wanted, loop)]
         found = value
         for callee in loop.callees():
             called = find_computation(loop, callee.symbol)
@@ -163,5 +152,5 @@ class _Placing:
             parameter.attributes[DEVICE] = StringAttr(wanted)
             parameter.location = owner.location
             made = self.names.add(parameter, next(iter(called.instructions)))
-            found = made if called is around else found
+            found = made if called is owner.parent_op() else found
         return found

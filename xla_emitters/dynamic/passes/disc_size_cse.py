@@ -17,11 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, TupleType
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
@@ -35,14 +33,12 @@ from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import GetDimensionSizeOp
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.shape_ops import BroadcastOp, ConcatenateOp, ReshapeOp, SliceOp
-from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
-from xla_emitters.dtypes import Kind
+from xla_emitters.dialects.hlo.types import leaf_types
+from xla_emitters.dynamic.sizes.numbers import small_count
 from xla_emitters.dynamic.sizes.size_walk import is_arithmetic
 from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
-MOST_ELEMENTS = 64
-"""Of an array that counts as small: a list of sizes has one element per dimension."""
 MERGED = (
     ConstantOp, IotaOp, GetDimensionSizeOp, ReshapeOp, BroadcastOp, ConcatenateOp, SliceOp, TupleOp, GetTupleElementOp
 )  # fmt: skip
@@ -73,17 +69,8 @@ def _key(op: HloOp) -> Hashable:
 
 def _is_merged(op: HloOp, arithmetic: dict[ComputationOp, bool]) -> bool:
     """Whether an instruction is of a kind that is merged. `arithmetic`: see `is_arithmetic`."""
-    if not _is_small(op.result.type):
+    if any(small_count(leaf) is None for leaf in leaf_types(op.result.type)):
         return False
     if isinstance(op, CallOp):
         return is_arithmetic(callees_of(op)[0], arithmetic)
     return is_elementwise(op) or isinstance(op, MERGED)
-
-
-def _is_small(ir_type: Attribute) -> bool:
-    if isinstance(ir_type, TupleType):
-        return all(map(_is_small, ir_type.types))
-    if not is_array(ir_type) or element_of(ir_type).kind not in (Kind.SIGNED, Kind.UNSIGNED, Kind.PRED):
-        return False
-    sizes = dims_of(ir_type)
-    return min(sizes, default=1) >= 0 and prod(sizes) <= MOST_ELEMENTS

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import TupleType
@@ -32,10 +31,9 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.placement import GPU, HOST
-from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
-from xla_emitters.dtypes import Kind
+from xla_emitters.dialects.hlo.types import element_of, is_array, leaf_types
+from xla_emitters.dynamic.sizes.numbers import small_count
 
-MOST_ELEMENTS = 64
 _DECIDING = {"conditional": slice(0, 1), "shape-assertion": slice(0, None)}
 """Opcode -> the operands that determine control flow."""
 CONTROL = frozenset(("while", "conditional", "call", "fusion"))
@@ -95,6 +93,16 @@ class Placement:
         for slot in list(self._parents):
             if not _may_be_on_host(slot):
                 self._on_device.add(self.find(slot))
+
+    def captured(self, value: SSAValue) -> tuple[CallingOp, SSAValue] | None:
+        """The loop whose body or condition has the parameter `value` and passes it on unchanged, and the value before the loop."""
+        owner = value.owner
+        computation = owner.parent_op() if isinstance(owner, ParameterOp) and owner.number.value.data else None
+        callers = self.callers.get(computation, []) if isinstance(computation, ComputationOp) else []
+        if len(callers) != 1 or callers[0].opcode != "while":
+            return None
+        assert isinstance(owner, ParameterOp)
+        return callers[0], callers[0].operands[owner.number.value.data]
 
     def is_on_host(self, slot: Slot) -> bool:
         return self.find(slot) in self.on_host
@@ -217,24 +225,18 @@ def _operand_of_tuple(op: TupleOp, slot: int) -> Slot:
     raise AssertionError(slot)
 
 
-def _is_small(ir_type: Attribute) -> bool:
-    """Whether a type is integers or predicates, static, of at most 64 elements."""
-    if not is_array(ir_type) or any(size < 0 for size in dims_of(ir_type)) or prod(dims_of(ir_type)) > MOST_ELEMENTS:
-        return False
-    return element_of(ir_type).kind in (Kind.SIGNED, Kind.UNSIGNED, Kind.PRED)
-
-
 def _may_be_on_host(slot: Slot) -> bool:
     """Whether this array is small and either passed on unchanged, or computed from small ones by an op that the host supports."""
     value, number = slot
-    if not _is_small(leaf_types(value.type)[number]):
+    if small_count(leaf_types(value.type)[number]) is None:
         return False
     owner = value.owner
     if not isinstance(owner, HloOp) or isinstance(owner, TupleOp | GetTupleElementOp | ParameterOp):
         return True
     if owner.opcode in CONTROL or owner.opcode in ("opt-barrier", "get-dimension-size"):
         return True
-    return (is_elementwise(owner) or owner.opcode in _HOST_OPS) and all(_is_small(one.type) for one in owner.operands)
+    is_known = is_elementwise(owner) or owner.opcode in _HOST_OPS
+    return is_known and all(small_count(operand.type) is not None for operand in owner.operands)
 
 
 def _is_on_s32(op: HloOp) -> bool:

@@ -28,11 +28,13 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
 
+from xdsl.ir import Attribute
+
 from xla_emitters.algebra.facts import AT_LEAST, Fact, Facts
 from xla_emitters.algebra.size import Size, TooLarge, floordiv, maximum, minimum, mod
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.elementwise import CompareOp
-from xla_emitters.dialects.hlo.types import element_of
+from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
 from xla_emitters.dtypes import DType, Kind
 from xla_emitters.dynamic.sizes.walked_array import Number, SizeComparison, Truth
 from xla_emitters.errors import VerifyError
@@ -40,6 +42,8 @@ from xla_emitters.errors import VerifyError
 FEWEST_BITS = 32  # of a type that sizes are computed in
 MOST_OF_A_CHOICE = 40
 """The largest weight of a size that is one of two: choices among choices grow fast, and nothing could be proved about them."""
+MOST_ELEMENTS = 64
+"""Of an array whose elements are followed, or are computed on the host: lists of sizes have an element for each dimension."""
 _DATA = "_data"
 
 _Computation: TypeAlias = tuple[str, str, str, tuple[Number, ...]]
@@ -81,6 +85,15 @@ class SizeArithmetic:
         """A new symbol for a number that depends on data."""
         self._count += 1
         return Size.symbol(f"{_DATA}{self._count}")
+
+
+def small_count(ir_type: Attribute) -> int | None:
+    """The number of elements of a small static array of integers or predicates; None for other types."""
+    if not is_array(ir_type) or any(size < 0 for size in dims_of(ir_type)):
+        return None
+    count = prod(dims_of(ir_type))
+    is_followed = element_of(ir_type).kind in (Kind.SIGNED, Kind.UNSIGNED, Kind.PRED)
+    return count if is_followed and count <= MOST_ELEMENTS else None
 
 
 def is_data(size: Size) -> bool:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import TypeAlias
 
 import numpy as np
@@ -51,12 +50,11 @@ from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
 from xla_emitters.dtypes import Array, Kind
-from xla_emitters.dynamic.sizes.numbers import FEWEST_BITS, SizeArithmetic, assume, in_range, is_data
+from xla_emitters.dynamic.sizes.numbers import FEWEST_BITS, SizeArithmetic, assume, in_range, is_data, small_count
 from xla_emitters.dynamic.sizes.sizing import Entry, SizeSizing
 from xla_emitters.dynamic.sizes.walked_array import AxisKey, Leaf, Number, Value, leaves
 from xla_emitters.errors import DataError, Place, VerifyError
 
-MOST_ELEMENTS = 64  # largest tracked array: shape operands have one element per dimension
 _SAME = frozenset({"opt-barrier", "copy", "all-reduce", "collective-permute", "add-dependency", "domain"})
 _Key: TypeAlias = tuple[HloOp | int, ...]
 """An op, and the numbers of the arrays that it is given."""
@@ -318,7 +316,7 @@ class Walk:
     def _elements(self, op: HloOp, operands: Sequence[Leaf]) -> tuple[Number, ...] | None:
         """The elements of the result, if it is a small array of integers or predicates."""
         result = op.result.type
-        count = _small(result)
+        count = small_count(result)
         if count is None:
             return None
         element = element_of(result)
@@ -408,7 +406,7 @@ class Walk:
 
     def _numbered(self, ir_type: Attribute, elements: tuple[Number, ...] | None) -> tuple[Number, ...] | None:
         """The elements; unknown ones of a small array of signed integers become symbols for data."""
-        count, element = _small(ir_type), element_of(ir_type)
+        count, element = small_count(ir_type), element_of(ir_type)
         if count is None or element.kind is not Kind.SIGNED or element.bits < FEWEST_BITS:
             return None if elements is None or all(number is None for number in elements) else elements
         return tuple(self._arithmetic.data() if number is None else number for number in elements or (None,) * count)
@@ -568,15 +566,6 @@ def _is_function(op: HloOp) -> bool:
     return (op.has_shape_rule() and op.opcode != "custom-call") or isinstance(
         op, ConstantOp | IotaOp | GetDimensionSizeOp
     )
-
-
-def _small(ir_type: Attribute) -> int | None:
-    """The number of elements of a small static array of integers or predicates; None for other types."""
-    if not is_array(ir_type) or any(size < 0 for size in dims_of(ir_type)):
-        return None
-    count = prod(dims_of(ir_type))
-    is_followed = element_of(ir_type).kind in (Kind.SIGNED, Kind.UNSIGNED, Kind.PRED)
-    return count if is_followed and count <= MOST_ELEMENTS else None
 
 
 def _key(op: HloOp, operands: Sequence[Value]) -> _Key:

@@ -25,7 +25,7 @@ from xla_emitters.dialects.hlo.contractions import ContractingOp, DotOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of
 from xla_emitters.dialects.hlo.windows import visited
 from xla_emitters.dtypes import Array, Kind, NumpyType
-from xla_emitters.library.gemm import arranged
+from xla_emitters.library.arguments import arranged
 from xla_emitters.runtime.reference.bounds.elementwise_bounds import converted
 from xla_emitters.runtime.reference.bounds.sums import around, growth, smallest, unit_of
 from xla_emitters.runtime.reference.tolerance import (
