@@ -526,7 +526,7 @@ def _of_lines(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -
         aten.topk.default: largest,
         aten.cummax.default: so_far(lax.cummax),
         aten.cummin.default: so_far(lax.cummin),
-        aten.logcumsumexp.default: lambda x, dim: lax.cumlogsumexp(x, axis=dim % max(x.ndim, 1)),
+        aten.logcumsumexp.default: rounded_once(jax, lambda x, dim: lax.cumlogsumexp(x, axis=dim % max(x.ndim, 1))),
         aten.broadcast_tensors.default: lambda tensors: list(jnp.broadcast_arrays(*tensors)),
     }
 

@@ -12,10 +12,7 @@ from xla_emitters.explore.from_torch.torch_program import from_torch
 
 @pytest.fixture(scope="module")
 def torch() -> Any:
-    for name in ("torch", "jax"):
-        pytest.importorskip(name, reason="the extra [torch] is not installed")
-    import torch
-
+    _, torch = (pytest.importorskip(name, reason="the extra [torch] is not installed") for name in ("jax", "torch"))
     torch.manual_seed(0)
     return torch
 
@@ -58,6 +55,7 @@ def test_sixteen_bits_are_rounded_once(torch: Any, name: str) -> None:
             torch.softmax(x, -1),
             torch.log_softmax(x, -1),
             torch.cumsum(x / 64, -1),
+            torch.logcumsumexp(x, -1),
             torch.linalg.vector_norm(x * 4, dim=-1),
             torch.hypot(x * 4, x * 4),
             functional.avg_pool1d(x[:, None], 63, 1, 31),
