@@ -23,7 +23,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from inspect import getfile
+from inspect import getfile, isbuiltin
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
@@ -243,6 +243,9 @@ class _Interpreter:
         if row is None and graph.rows.is_random(node.target):
             why = f"{_op(node)} draws random numbers, which no program draws as PyTorch does"
             raise refused(node, why, "module.eval() leaves dropout out; or make the numbers an argument")
+        if row is None and isbuiltin(node.target):
+            why = f"a size is computed from a float by {node.target.__name__}: sizes are whole numbers of Dims here"
+            raise refused(node, why, "give the size in place of a factor, size=(...); or leave its Dim out")
         if row is None:
             raise refused(node, f"torchax has no row for {_op(node)}, and PyTorch no decomposition")
         arguments, keywords = self._map((node.args, node.kwargs))

@@ -487,6 +487,9 @@ def _of_lines(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -
         lines, of_lines = ordered.reshape(-1, size), values.reshape(-1, values.shape[-1])
         return jax.vmap(of_line)(lines, of_lines).reshape(values.shape)
 
+    def buckets(values: Any, limits: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+        return places(limits, values, right=right)
+
     def put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
         """Elements by their numbers in the whole array; of equal numbers all are added."""
         flat, source = x.reshape(-1).at[index.reshape(-1)], source.reshape(-1)
@@ -513,6 +516,7 @@ def _of_lines(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -
         aten.slice_scatter.default: with_slice,
         aten.put.default: put,
         **dict.fromkeys((aten.searchsorted.Tensor, aten.searchsorted.Scalar), places),
+        **dict.fromkeys((aten.bucketize.Tensor, aten.bucketize.Scalar), buckets),
         **dict.fromkeys((aten.median.default, aten.median.dim), middle(ignores_nan=False)),
         **dict.fromkeys((aten.nanmedian.default, aten.nanmedian.dim), middle(ignores_nan=True)),
         aten.nonzero_static.default: lambda x, *, size, fill_value=-1: jnp.argwhere(

@@ -178,6 +178,8 @@ def test_places_in_what_is_ordered(torch: Any) -> None:
             torch.searchsorted(x, values, right=True, out_int32=True),
             torch.searchsorted(x[0], values, side="right"),
             torch.searchsorted(x[1], 4.0),
+            torch.bucketize(values, x[0]),
+            torch.bucketize(values, x[1], right=True, out_int32=True),
             torch.searchsorted(x.flip(1), values, sorter=order),
         )
 
