@@ -73,11 +73,14 @@ class Rows:
         return target in self.own or getattr(target, "overloadpacket", target) in self.own
 
     def is_decomposed(self, target: Any) -> bool:
-        """Whether torchax's row is not taken but PyTorch's decomposition, or none: the row has other arguments than the op or rounds to
-        float32, or it gives NaN for all matrices but positive definite ones.
+        """Whether torchax's row is not taken but PyTorch's decomposition, or none: the row has other arguments than the op, rounds to
+        float32, gives NaN for all matrices but positive definite ones, or goes over indices in Python.
         """
         packet, aten = getattr(target, "overloadpacket", target), self.torch.ops.aten
-        return packet in (aten.native_layer_norm_backward, aten.logit, aten.mvlgamma, aten.linalg_ldl_factor_ex)
+        return packet in (
+            *(aten.native_layer_norm_backward, aten.logit, aten.mvlgamma, aten.linalg_ldl_factor_ex),
+            *(aten.max_unpool2d, aten.max_unpool3d),
+        )
 
     def is_random(self, target: Any) -> bool:
         """Whether torchax computes an op with a state of its own, of which it has one: that of random numbers."""

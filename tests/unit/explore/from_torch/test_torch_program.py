@@ -314,6 +314,18 @@ def test_what_is_refused_says_the_layer_and_the_line(torch: Any) -> None:
     assert "torch.bernoulli" in caught.value.place.text
 
 
+def test_what_jax_does_not_lower_is_refused_at_its_line(torch: Any) -> None:
+    """JAX has eigenvalues of general matrices on CPUs only."""
+
+    def forward(x: Any) -> Any:
+        return torch.linalg.eigvals(x)
+
+    with pytest.raises(Unsupported, match=r"JAX does not lower aten\.linalg_eig for cuda") as caught:
+        from_torch(forward, torch.ones(4, 4), record="none")
+    assert caught.value.place is not None
+    assert "eigvals" in caught.value.place.text
+
+
 def test_a_size_by_a_factor_is_refused_in_words_of_sizes(torch: Any) -> None:
     """PyTorch multiplies the size by 0.7 as a float, and truncates; of a known size it is a number."""
 

@@ -145,6 +145,19 @@ def test_means_of_windows(torch: Any, ceil: bool, counts_padding: bool) -> None:
     is_as_pytorch(torch, function, torch.randn(1, 2, 8, 9, 6), bound=1e-6)
 
 
+def test_the_largest_back_in_their_places(torch: Any) -> None:
+    """Of any number of images."""
+    functional, b = torch.nn.functional, torch.export.Dim("b")
+
+    def function(x: Any) -> Any:
+        return functional.max_unpool2d(*functional.max_pool2d(x, 2, return_indices=True), 2)
+
+    program = from_torch(function, torch.ones(2, 2, 4, 6), dynamic_shapes=({0: b},), record="none")
+    for count in (3, 1):
+        x = torch.randn(count, 2, 4, 6)
+        torch.testing.assert_close(program(x), function(x), rtol=0, atol=0)
+
+
 def test_medians_beside_what_is_no_number(torch: Any) -> None:
     nan = float("nan")
 
