@@ -16,15 +16,14 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import geometric_mean
 
-from benchmarks.compile_time import cpu_seconds
+from benchmarks.compile_time import milliseconds
 from benchmarks.table import header, print_table
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.real_xla import XlaGpu
@@ -50,13 +49,6 @@ class Row:
 
     def ratio(self, clock: int, *, with_ptxas: bool = False) -> float:
         return (self.ours[clock] + with_ptxas * self.ptxas[clock]) / self.xla[clock]
-
-
-def milliseconds(function: Callable[[], object]) -> tuple[float, float]:
-    """Wall time and processor time of one call."""
-    cpu, wall = cpu_seconds(), time.perf_counter()
-    function()
-    return (time.perf_counter() - wall) * 1e3, (cpu_seconds() - cpu) * 1e3
 
 
 def better(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:

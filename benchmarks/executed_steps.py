@@ -7,10 +7,10 @@ from typing import Any
 
 from xla_emitters.program.steps import Step
 from xla_emitters.runtime.loaded import LoadedProgram
-from xla_emitters.runtime.walk import ArrayMemory, Frame, FrameArguments, Run
+from xla_emitters.runtime.walk import Frame, FrameArguments, HostMemory, Run
 
 
-def steps_of(loaded: LoadedProgram, inputs: Sequence[Any], memory: ArrayMemory) -> int:
+def steps_of(loaded: LoadedProgram, inputs: Sequence[Any], memory: HostMemory) -> int:
     """See the file's head. `memory`: of the platform that the program is loaded for"""
     count = 0
 

@@ -7,7 +7,13 @@ Sizes are those of activations and weights of models, and some that are not mult
 
 from __future__ import annotations
 
+from benchmarks import cost
 from benchmarks.cost import Fusion, elementwise, reduction, transpose
+
+
+def of_cost(*names: str) -> list[Fusion]:
+    """Fusions that `benchmarks.cost` has too."""
+    return [fusion for name in names for fusion in cost.FUSIONS if fusion.name == name]
 
 
 def in_place(name: str, parameters: tuple[str, ...], result: str, body: str, kind: str = "kLoop") -> Fusion:
@@ -24,13 +30,9 @@ def scatter_add(name: str, kind: str, rows: int, updates: int, width: int) -> Fu
 
 FUSIONS: tuple[Fusion, ...] = (
     # Loops.
-    elementwise("negate_bf16", "bf16", "n = T negate(p0)"),
-    elementwise("negate_s8", "s8", "n = T negate(p0)", size="16384,8192"),
-    elementwise("negate_c64", "c64", "n = T negate(p0)"),
-    elementwise("add_f32", "f32", "s = T add(p0, p1)", 2),
-    elementwise("logistic_bf16", "bf16", "t = T logistic(p0)"),
+    *of_cost("negate_bf16", "negate_s8", "negate_c64", "add_f32", "logistic_bf16"),
     elementwise("multiply_add_bf16", "bf16", "m = T multiply(p0, p1); s = T add(m, p2)", 3),
-    Fusion("f32_to_bf16", ("f32[16384,4096]",), "bf16[16384,4096]", "c = bf16[16384,4096] convert(p0)"),
+    *of_cost("f32_to_bf16"),
     Fusion(
         "sum_and_product_f32",
         ("f32[16384,4096]", "f32[16384,4096]"),
@@ -38,14 +40,9 @@ FUSIONS: tuple[Fusion, ...] = (
         "s = f32[16384,4096] add(p0, p1); m = f32[16384,4096] multiply(p0, p1); "
         "t = (f32[16384,4096], f32[16384,4096]) tuple(s, m)",
     ),
-    Fusion(
-        "compare_f32",
-        ("f32[16384,4096]", "f32[16384,4096]"),
-        "pred[16384,4096]",
-        "c = pred[16384,4096] compare(p0, p1), direction=LT",
-    ),
+    *of_cost("compare_f32"),
     # Places: slices, broadcasts, pads, gathers.
-    Fusion("broadcast_f32", ("f32[4096]",), "f32[16384,4096]", "b = f32[16384,4096] broadcast(p0), dimensions={1}"),
+    *of_cost("broadcast_f32"),
     Fusion(
         "slice_columns_bf16",
         ("bf16[16384,8192]",),
@@ -98,19 +95,15 @@ FUSIONS: tuple[Fusion, ...] = (
         "z = s32[] constant(0); u = s8[64,4096,1024] dynamic-update-slice(p0, p1, z, p2, z)",
     ),
     # Transposes.
-    transpose("transpose_f32", "f32[8192,8192]", "f32[8192,8192]", "1,0"),
-    transpose("transpose_bf16", "bf16[8192,8192]", "bf16[8192,8192]", "1,0"),
-    transpose("transpose_s8", "s8[16384,8192]", "s8[8192,16384]", "1,0"),
+    *of_cost("transpose_f32", "transpose_bf16", "transpose_s8"),
     transpose("transpose_f64", "f64[8192,4096]", "f64[4096,8192]", "1,0"),
     transpose("transpose_heads_bf16", "bf16[16,4096,32,64]", "bf16[16,32,64,4096]", "0,2,3,1"),
     transpose("transpose_odd_bf16", "bf16[8191,8189]", "bf16[8189,8191]", "1,0"),
     transpose("transpose_pairs_f32", "f32[4096,8192,2]", "f32[8192,4096,2]", "1,0,2"),
     # Rows.
-    reduction("sum_rows_f32", "f32[16384,4096]", "f32[16384]", "1"),
-    reduction("max_rows_bf16", "bf16[16384,4096]", "bf16[16384]", "1", combine="maximum"),
-    reduction("sum_short_rows_f32", "f32[2097152,32]", "f32[2097152]", "1"),
+    *of_cost("sum_rows_f32", "max_rows_bf16", "sum_short_rows_f32"),
     reduction("sum_rows_of_96_f32", "f32[524288,96]", "f32[524288]", "1"),
-    reduction("sum_squares_rows_f32", "f32[16384,4096]", "f32[16384]", "1", "x = f32[16384,4096] multiply(p0, p0); "),
+    *of_cost("sum_squares_rows_f32"),
     Fusion(
         "exponentials_and_their_sums_f32",
         ("f32[16384,4096]", "f32[16384]"),
@@ -121,7 +114,7 @@ FUSIONS: tuple[Fusion, ...] = (
         "kInput",
     ),
     # Columns, and all elements.
-    reduction("sum_columns_f32", "f32[64,1048576]", "f32[1048576]", "0"),
+    *of_cost("sum_columns_f32"),
     reduction("sum_long_columns_f32", "f32[4096,8192]", "f32[8192]", "0"),
     reduction("sum_skinny_columns_f32", "f32[4096,4,2048]", "f32[4,2048]", "0"),
     reduction("sum_narrow_columns_f32", "f32[524288,64]", "f32[64]", "0"),

@@ -7,7 +7,8 @@ the same. `XLA_EMITTERS_TEST_SUBPROCESS=1` runs the very same lines as real proc
 
 A RUN line may hold `not TOOL` (the exit code must not be 0), `exit N TOOL` (must be N), `2>&1` (messages too), pipes into `filecheck`,
 `%s` (the file) and `%t` (a fresh temporary path). Every `.hlo` file under `filecheck/emitters` that is not about a refusal is also a
-numeric case: `xla-emitters check` over some blocks. `XLA_EMITTERS_TEST_BLESS=1` writes whole listings anew (`bless.py`).
+numeric case: `xla-emitters check` over some blocks; every second one of a folder is long. `XLA_EMITTERS_TEST_BLESS=1` writes whole
+listings anew (`bless.py`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FunctionType
 
+import long_lists
 import pytest
 from bless import bless, prefix_of
 from in_process import call_main
@@ -44,6 +46,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Every dialect and thousands of tests are made before the first runs, and stay: the collector need not look at them again and again.
 gc.set_threshold(1_000_000, 50, 50)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    long_lists.are_wanted = config.option.markexpr != "not long"
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -73,7 +79,10 @@ class RunLines(pytest.File):
             yield RunLine.from_parent(self, name=f"RUN{number}", line=line)
         is_refused = any(line.startswith(("not ", "exit ")) for line in lines)
         if EMITTERS_DIR in self.path.parents and self.path.suffix == ".hlo" and not is_refused:
-            yield RunLine.from_parent(self, name="NUMERIC", line=NUMERIC)
+            numeric = RunLine.from_parent(self, name="NUMERIC", line=NUMERIC)
+            if sorted(self.path.parent.glob("*.hlo")).index(self.path) % 2:
+                numeric.add_marker("long")
+            yield numeric
 
 
 class RunLineFailed(Exception):

@@ -21,6 +21,8 @@ from typing import ClassVar
 
 SHOWN = 20
 """Most errors of one run that are printed; the others are only counted."""
+MOST_CHARACTERS = 4_000
+"""Of one part of a message that are printed: a name or a number of the input may be megabytes long."""
 AS_TEXT = " as text"
 """The end of the name of a text that was made of a binary file. Its lines are in no file, so its places are named by instructions."""
 _DEFINED = re.compile(r"\s*(?:ROOT )?(%?[\w.#:-]+) = ")
@@ -103,16 +105,16 @@ class XlaEmittersError(Exception):
         """The message as printed on stderr, without a trailing newline."""
         where = f"{self.place}: " if self.place else ""
         stage = f"[{self.stage}] " if self.stage else ""
-        lines = [f"{where}error: {stage}{self.message}"]
+        lines = [f"{where}error: {stage}{_shortened(self.message)}"]
         if self.place and (excerpt := self.place.excerpt()):
             lines.append(excerpt)
-        lines += [f"    {detail}" for detail in self.details]
+        lines += [f"    {_shortened(detail)}" for detail in self.details]
         for place, text in self.notes:
-            lines.append(f"{f'{place}: ' if place else ''}note: {text}")
+            lines.append(f"{f'{place}: ' if place else ''}note: {_shortened(text)}")
             if place and (excerpt := place.excerpt()):
                 lines.append(excerpt)
         if self.help:
-            lines.append(f"    help: {self.help}")
+            lines.append(f"    help: {_shortened(self.help)}")
         lines += [other.render() for other in self.others[: SHOWN - 1]]
         if (left := len(self.others) - (SHOWN - 1)) > 0:
             lines.append(f"and {left} more")
@@ -120,6 +122,15 @@ class XlaEmittersError(Exception):
 
     def __str__(self) -> str:
         return self.render()
+
+
+def _shortened(text: str) -> str:
+    """
+    >>> _shortened("x" * 5_000)[-30:]
+    'xxxx ... 1,000 more characters'
+    """
+    left = len(text) - MOST_CHARACTERS
+    return text if left <= 0 else f"{text[:MOST_CHARACTERS]} ... {left:,} more characters"
 
 
 class ParseError(XlaEmittersError):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from unit.text.llvm_ir.damaged_llvm_ir import damaged, how_it_ends
-from unit.text.llvm_ir.test_hostile import FILES, SECONDS, source
+from unit.text.ptx.damaged_ptx import FILES, SECONDS, source
 
 from lab.ptx import modules, programs
 from lab.ptx.rows import Row
@@ -46,7 +46,7 @@ def rows(every: int, first: int) -> Iterator[Row]:
         yield from programs.rows(every, first)
         yield from modules.rows(every, first)
     for number, file in enumerate(FILES):
-        text, arrays, launch = source(file)
+        text, arrays, launch = source(file, "llvm")
         for seed in range(number + first, SEEDS, every):
             what, wrong = damaged(random.Random(f"{file} {seed}"), text)
             try:

@@ -1,6 +1,6 @@
 """Runs the loops that a schedule writes for one fusion: the control computations in Python, the loops on the CPU executor.
 
-    run(text, emit_row_reduction_schedule1, x=..., zero=..., y=...)
+    run(text, ROW_SCHEDULES["row1"], x=..., zero=..., y=...)
 
 `text` has a function @main with one `lmhlo.fusion`; its arguments are passed by name, and those that are written are results.
 """

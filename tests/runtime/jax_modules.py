@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import sys
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -26,14 +28,7 @@ from xla_emitters.program import ArraySpec
 from xla_emitters.runtime.arrays import save_arrays
 
 # All ways in which XLA 0.10.2 gives a fusion or a dot to Triton.
-WITHOUT_TRITON: dict[str, Any] = {
-    "xla_disable_hlo_passes": "triton-softmax-rewriter,fusion-block-level-rewriter",
-    "xla_gpu_enable_triton_gemm": False,
-    "xla_gpu_experimental_enable_fusion_block_level_rewriter": False,
-    "xla_gpu_experimental_enable_triton_heroless_priority_fusion": False,
-    "xla_gpu_unsupported_enable_triton_multi_output_fusion": False,
-    "xla_gpu_experimental_enable_fusion_autotuner": False,
-}
+WITHOUT_TRITON: dict[str, Any] = runpy.run_path(str(Path(__file__).parents[2] / "lab/gpu/without_triton.py"))["OFF"]
 FLAGS = {"": WITHOUT_TRITON, ".triton": {}}
 HLO_NAMES = {"bool": "pred", "int": "s", "uint": "u", "float": "f", "complex": "c", "bfloat": "bf"}
 

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from xla_emitters.program import Program
-from xla_emitters.program.steps import ArrayPlace, Call, Launch, Loop
+from xla_emitters.program.steps import ArrayPlace, Call, Launch
 from xla_emitters.runtime.walk import Frame, FrameArguments, HostMemory, Platform, Run
 
 
-class _Watching:
+class _Watching(Platform):
     """Another platform, which notes the arrays that each step uses on the device."""
 
     def __init__(self, platform: Platform, seen: list[list[Any]]) -> None:
@@ -32,12 +32,6 @@ class _Watching:
     def launch(self, frame: Frame, step: Launch) -> Run:
         places = [value for value in step.arguments if isinstance(value, ArrayPlace)]
         return self._watched(frame, self._platform.launch(frame, step), places)
-
-    def joined(self, frame: Frame, runs: Sequence[Run]) -> Sequence[Run]:
-        return runs
-
-    def whole(self, frame: Frame, step: Loop) -> Run | None:
-        return None
 
     def _watched(self, frame: Frame, run: Run, places: Sequence[ArrayPlace]) -> Run:
         operands = frame.operands([place for place in places if place.on_device])

@@ -15,7 +15,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp, space_of
 from xla_emitters.dialects.mlir import memref
-from xla_emitters.dynamic.buffers.buffer_sizes import same_count
+from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
 from xla_emitters.dynamic.loops.disc_input_inline_fusion import DiscInputInlineFusionPass
 from xla_emitters.dynamic.loops.disc_lhlo_legalize_to_loop import DiscLhloLegalizeToLoopPass
 from xla_emitters.dynamic.loops.element_code import has_element_code
@@ -69,7 +69,7 @@ def _is_fusible(op: Operation) -> bool:
 def _has_loop(fusion: FusionOp) -> bool:
     """Whether all roots have as many elements."""
     first, *rest = [root.outputs[0] for root in roots_of(fusion)] or [None]
-    return all(same_count(first, other) for other in rest if first is not None and other is not None)
+    return all(BufferSizes().same_count(first, other) for other in rest if first is not None and other is not None)
 
 
 def _wrapped(ops: list[Operation], name: str) -> FusionOp:

@@ -16,11 +16,7 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.dynamic.loops.column_reduction_schedule import ATOMICS, emit_column_reduction_schedule
-from xla_emitters.dynamic.loops.row_loop import (
-    emit_row_reduction_schedule1,
-    emit_row_reduction_schedule2,
-    emit_row_reduction_schedule3,
-)
+from xla_emitters.dynamic.loops.row_loop import ROW_SCHEDULES
 from xla_emitters.dynamic.loops.schedule import FusionLoops
 from xla_emitters.dynamic.loops.stitch_schedule import emit_stitch_schedule
 
@@ -33,9 +29,9 @@ def emit_columns_by_atomics(fusion: FusionLoops) -> None:
 
 
 SCHEDULES: dict[str, tuple[int, Schedule]] = {
-    "row1": (1, emit_row_reduction_schedule1),
-    "row2": (1, emit_row_reduction_schedule2),
-    "row3": (1, emit_row_reduction_schedule3),
+    "row1": (1, ROW_SCHEDULES["row1"]),
+    "row2": (1, ROW_SCHEDULES["row2"]),
+    "row3": (1, ROW_SCHEDULES["row3"]),
     "stitch": (1, emit_stitch_schedule),
     "column": (0, emit_column_reduction_schedule),
     "atomics": (0, emit_columns_by_atomics),

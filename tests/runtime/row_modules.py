@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.graph.control_computations import fusions_run_by
 from xla_emitters.graph.entry import entry_of
-from xla_emitters.graph.view import HloFusion, view_of
+from xla_emitters.graph.view import FusionView, view_of
 from xla_emitters.text.hlo import parse_hlo
 
 MODULES = Path(__file__).parents[2] / "benchmarks" / "row_modules"
@@ -43,7 +43,7 @@ def module_of(name: str, rows: int, columns: int) -> ModuleOp:
     return parse_hlo(text_of(name, rows, columns), name)
 
 
-def fusion_of(module: ModuleOp) -> HloFusion:
+def fusion_of(module: ModuleOp) -> FusionView:
     """The module's only fusion."""
     (fusion,) = fusions_run_by(entry_of(module))
     return view_of(fusion)

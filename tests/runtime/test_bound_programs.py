@@ -8,28 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runtime.cpu_ways import compiled
 
 from xla_emitters.errors import DataError, ExecutionError
 from xla_emitters.pipelines.cpu_lowering import BACKENDS
-from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.programs import compile_program
-from xla_emitters.program import Program
 from xla_emitters.runtime.block_threads import SHARED_WORK
 from xla_emitters.runtime.loaded import MOST_BINDINGS
-from xla_emitters.settings import CPU
-from xla_emitters.text.stablehlo import parse_stablehlo
-
-pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
 
 
 @pytest.fixture(params=[name for name in BACKENDS if name != "auto"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv(CPU, request.param)
+def way(request: pytest.FixtureRequest) -> str:
     return request.param
-
-
-def compiled(text: str) -> Program:
-    return compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
 
 
 DOUBLE = """module @m { func.func public @main(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
@@ -40,7 +29,7 @@ DOUBLE = """module @m { func.func public @main(%x: tensor<?x4xf32>) -> tensor<?x
 @pytest.mark.parametrize("rows", [0, 1, 5, SHARED_WORK // 32 + 1])
 def test_any_number_of_rows(rows: int, way: str) -> None:
     """The largest number is above the limit from which threads share work."""
-    program = compiled(DOUBLE)
+    program = compiled(DOUBLE, way)
     x = np.random.default_rng(0).standard_normal((rows, 4), np.float32)
     for _ in range(2):
         np.testing.assert_array_equal(program(x), x + x)
@@ -49,12 +38,12 @@ def test_any_number_of_rows(rows: int, way: str) -> None:
 def test_an_argument_may_begin_anywhere(way: str) -> None:
     x = np.arange(41, dtype=np.float32)[1:].reshape(10, 4)
     assert x.ctypes.data % 16
-    np.testing.assert_array_equal(compiled(DOUBLE)(x), x + x)
+    np.testing.assert_array_equal(compiled(DOUBLE, way)(x), x + x)
 
 
 def test_a_result_lives_as_long_as_a_view_of_it(way: str) -> None:
     gc.freeze()  # what other tests have left is not looked through below
-    program, x = compiled(DOUBLE), np.ones((1000, 4), np.float32)
+    program, x = compiled(DOUBLE, way), np.ones((1000, 4), np.float32)
     row = program(x)[7]
     gc.collect()
     others = [program(x * 3) for _ in range(20)]
@@ -64,7 +53,7 @@ def test_a_result_lives_as_long_as_a_view_of_it(way: str) -> None:
 
 
 def test_threads_call_one_program(way: str) -> None:
-    program, wrong = compiled(DOUBLE), list[int]()
+    program, wrong = compiled(DOUBLE, way), list[int]()
 
     def work(seed: int) -> None:
         random = np.random.default_rng(seed)
@@ -82,7 +71,7 @@ def test_threads_call_one_program(way: str) -> None:
 
 
 def test_sizes_are_bound_once_and_the_least_recently_used_go(way: str) -> None:
-    program = compiled(DOUBLE)
+    program = compiled.__wrapped__(DOUBLE, way)
     for _ in range(3):
         for rows in (2, 5):
             program(np.ones((rows, 4), np.float32))
@@ -138,7 +127,7 @@ GROWING = """module @m { func.func public @main(%x: tensor<?xf32>) -> tensor<?xf
 
 
 def test_a_loop_of_any_number_of_trips(way: str) -> None:
-    program, x = compiled(LOOP.format(body=NEGATED)), np.arange(6, dtype=np.float32).reshape(2, 3)
+    program, x = compiled(LOOP.format(body=NEGATED), way), np.arange(6, dtype=np.float32).reshape(2, 3)
     for count in (3, 2001, 0, 5, -1):
         number, y = program.run([np.int32(count), x])
         assert int(number) == max(0, count)
@@ -146,29 +135,28 @@ def test_a_loop_of_any_number_of_trips(way: str) -> None:
 
 
 def test_a_loop_that_calls_the_library(way: str) -> None:
-    number, y = compiled(LOOP.format(body=MULTIPLIED)).run([np.int32(500), np.eye(3, dtype=np.float32)])
+    number, y = compiled(LOOP.format(body=MULTIPLIED), way).run([np.int32(500), np.eye(3, dtype=np.float32)])
     assert int(number) == 500
     np.testing.assert_array_equal(y, np.eye(3))
 
 
 def test_a_loop_that_data_end(way: str) -> None:
-    program = compiled(UNTIL_LARGE)
+    program = compiled(UNTIL_LARGE, way)
     for x in (np.ones(2, np.float32), np.full(2, 10.0, np.float32), np.full(3, 40.0, np.float32)):
         times = max(1, int(np.ceil(100 / x.sum())))
         for _ in range(2):
             np.testing.assert_array_equal(program(x), np.float32(times) * x)
 
 
-def test_a_carried_array_may_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_carried_array_may_grow() -> None:
     """Kernels do not check sizes, so NumPy computes it."""
-    monkeypatch.setenv(CPU, "numpy")
-    program = compiled(GROWING)
+    program = compiled(GROWING, "numpy")
     for count in (0, 1, 8, 9, 12):
         np.testing.assert_array_equal(program(np.zeros(count, np.float32)), [0.0] * count + [1.0] * max(0, 9 - count))
 
 
 def test_an_endless_loop_is_refused_and_the_program_can_be_called_again(way: str) -> None:
-    program = compiled(UNTIL_LARGE)
+    program = compiled(UNTIL_LARGE, way)
     # Machine code is asked less often.
     with pytest.raises(ExecutionError, match=r"does not end: the state after \d+ iterations is the one after 63"):
         program(np.zeros(2, np.float32))
@@ -186,10 +174,9 @@ FILLED = """module @m { func.func public @main(%n: tensor<i32>) -> tensor<?x1000
   return %y : tensor<?x1000x1000xf32> } }"""
 
 
-def test_a_failed_allocation_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_allocation_is_a_message() -> None:
     """A size is negative, or there is no such memory; the program can be called again."""
-    monkeypatch.setenv(CPU, "numpy")  # kernels do not check sizes
-    program = compiled(FILLED)
+    program = compiled(FILLED, "numpy")  # kernels do not check sizes
     for count, said in ((-1, "negative"), (2**31 - 1, "memory")):
         with pytest.raises(DataError, match=said):
             program(np.int32(count))
@@ -208,7 +195,7 @@ ASSERTED = """module @m { func.func public @main(%x: tensor<?xi32>) -> tensor<?x
 
 
 def test_an_assertion_is_raised_where_the_program_was_called(way: str) -> None:
-    program, x = compiled(ASSERTED), np.arange(6, dtype=np.int32)
+    program, x = compiled(ASSERTED, way), np.arange(6, dtype=np.int32)
     for _ in range(2):
         np.testing.assert_array_equal(program(x), x + x)
         with pytest.raises(DataError, match="3 is odd"):
@@ -221,7 +208,7 @@ DONATED: Any = """module @m { func.func public @main(%x: tensor<?xf32> {tf.alias
 
 
 def test_an_argument_is_the_callers_unless_it_is_donated(way: str) -> None:
-    program, x = compiled(DONATED), np.arange(5, dtype=np.float32)
+    program, x = compiled(DONATED, way), np.arange(5, dtype=np.float32)
     for _ in range(2):
         np.testing.assert_array_equal(program(x), 2.0 * np.arange(5))
         np.testing.assert_array_equal(x, np.arange(5))

@@ -12,19 +12,15 @@ import numpy as np
 import pytest
 from long_lists import but_long
 from runtime.c_programs import COMPILER, FLAGS, Array, built, called, compared
+from runtime.cpu_ways import compiled
 from runtime.programs_table import programs
 
 from xla_emitters.errors import DataError, Unsupported
 from xla_emitters.pipelines import c_bundle as c_bundle_module
 from xla_emitters.pipelines.c_bundle import c_bundle, c_name
-from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_inputs import drawn_inputs
-from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
-from xla_emitters.settings import CPU
-from xla_emitters.text.stablehlo import parse_stablehlo
 
-pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
 needs_compiler = pytest.mark.skipif(not COMPILER, reason="there is no C compiler")
 
 
@@ -75,7 +71,7 @@ def test_products_of_integers_narrow_floats_and_complex_numbers_in_c(types: str,
     """Floats are small integers, so that every sum is exact; integers are any, and wrap around in the result's type."""
     lhs, rhs, out = types.split()
     text = PRODUCT.format(lhs=lhs, rhs=rhs, out=out)
-    program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
+    program = compiled(text)
     rng, runs = np.random.default_rng(0), list[list[Array]]()
     for rows, columns in ((1, 1), (3, 4), (0, 2)):
         drawn = list[Array]()
@@ -125,7 +121,7 @@ def test_a_convolution_of_a_dilated_image(rank: int, tmp_path: Path) -> None:
     for point in np.ndindex(*points):
         here = tuple(slice(k, k + count) for k, count in zip(point, result, strict=True))
         wanted += image[:, *here] @ w[point]
-    program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
+    program = compiled(text)
     found, _ = called(built(program, "dilated", tmp_path), program, [[x, w]])
     assert found[0] is not None
     np.testing.assert_array_equal(found[0][0], wanted)
@@ -139,10 +135,9 @@ EIGHT_BITS = """module @m { func.func public @main(%x: tensor<?xf8E5M2>, %y: ten
 
 
 @needs_compiler
-def test_floats_of_eight_bits_go_in_and_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_floats_of_eight_bits_go_in_and_out(tmp_path: Path) -> None:
     """By both hosts in machine code: in this process, and in C."""
-    monkeypatch.setenv(CPU, "llvm")
-    program = compile_program(parse_stablehlo(EIGHT_BITS, "<test>"), CompileOptions(record="none"))
+    program = compiled(EIGHT_BITS)
     x, y = np.array([1.5, -2, 0], ml_dtypes.float8_e5m2), np.array([0.25, 448], ml_dtypes.float8_e4m3fn)
     found, _ = called(built(program, "eight", tmp_path), program, [[x, y], [x[:0], y]])
     for results, given in ((found[0], x), (found[1], x[:0]), (program.run([x, y]), x)):
@@ -263,7 +258,7 @@ DIVIDED = """module @m { func.func public @main(%x: tensor<?xf32>, %y: tensor<?x
 @needs_compiler
 def test_a_size_that_divides_by_zero_ends_the_run_with_the_message_of_python(tmp_path: Path) -> None:
     """The sum needs one x more than y, so the program divides by the number of x; the assertion is checked before that."""
-    program = compile_program(parse_stablehlo(DIVIDED, "<test>"), CompileOptions(record="none"))
+    program = compiled(DIVIDED)
     x = np.ones(6, np.float32)
     runs = [[x[:4], x[:3]], [x[:0], x[:3]], [x, x[:5]]]
     found, said = called(built(program, "divided", tmp_path), program, runs)
@@ -313,7 +308,7 @@ def test_types_that_c_does_not_have_are_named(argument: str, result: str, why: s
       %y = stablehlo.{body} : {types}
       return %y : tensor<{result}> }}"""
     with pytest.raises(Unsupported, match=why):
-        c_bundle(compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none")), "narrow")
+        c_bundle(compiled(text), "narrow")
 
 
 def test_names_in_c() -> None:

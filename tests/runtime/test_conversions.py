@@ -34,7 +34,7 @@ NARROW = tuple(row for row in TYPES if row.bits <= 16)
 WIDE = tuple(row for row in TYPES if row.bits > 16)
 # Integers of other widths are the same code as those that stay; floats that stay have each rule about zero, infinity and NaN.
 LONG = tuple(dtype(name) for name in ("s2", "u2", "u4", "s8", "s16", "u16", "f8e3m4", "f8e4m3b11fnuz", "f8e5m2fnuz"))
-LONG_WIDE = (dtype("u32"), dtype("s64"))
+LONG_WIDE = (dtype("u32"), dtype("s64"), dtype("f64"))
 INSTRUCTIONS = {"f8e4m3fn": "e4m3x2", "f8e5m2": "e5m2x2"}
 
 

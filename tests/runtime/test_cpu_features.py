@@ -6,7 +6,6 @@ All programs at more CPUs: `make cpu-features`.
 from __future__ import annotations
 
 import platform
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,20 +13,15 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from runtime.cpu_features_table import verdicts
+from runtime.cpu_ways import at_level, compiled
 from runtime.programs_table import programs
 
 from xla_emitters.errors import ToolError
 from xla_emitters.explore.compile import compile as compile_any
 from xla_emitters.pipelines.c_bundle import c_bundle
-from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
-from xla_emitters.settings import CPU
-from xla_emitters.text.stablehlo import parse_stablehlo
 from xla_emitters.tools.main import main
 
-pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
 pytestmark = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="levels are of x86-64")
 
 LEVELS = ("x86-64-v2", "x86-64-v3")
@@ -38,22 +32,10 @@ PROGRAMS = (
 )
 
 
-def at(program: Program, level: str) -> Program:
-    return replace(
-        program,
-        compilation=replace(program.compilation, options=replace(program.compilation.options, cpu_features=level)),
-    )
-
-
-@pytest.fixture(autouse=True)
-def by_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(CPU, "llvm")
-
-
 @pytest.mark.parametrize(("name", "level"), PROGRAMS)
 def test_it_has_the_values_that_jax_gave(name: str, level: str) -> None:
     known = programs()[name]
-    program = at(known.compiled(), level)
+    program = at_level(known.compiled(), level)
     assert program.compilation.cpu.name == "llvm"
     assert max(known.differences(program)) <= known.case.tolerance
 
@@ -78,7 +60,7 @@ def conversions() -> Program:
     text = (
         f"module @m {{ func.func public @main({arguments}) -> ({results}) {{\n{body}  return {names} : {results} }} }}"
     )
-    return compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
+    return compiled(text)
 
 
 def patterns(held: Any) -> Any:
@@ -124,7 +106,7 @@ def same_bits(found: Any, wanted: Any) -> Any:
 def test_conversions_of_halves_are_exact_or_rounded_once(level: str) -> None:
     given = {**{name: patterns(held) for name, held in HALVES.items()}, **{n: hard_cases(t) for n, t in FLOATS.items()}}
     with np.errstate(all="ignore"):
-        results = at(conversions(), level).run(list(given.values()))
+        results = at_level(conversions(), level).run(list(given.values()))
         for (f, to), found in zip(ALL_PAIRS, results, strict=True):
             wanted = rounded(given[f], {**HALVES, **FLOATS}[to])
             wrong = ~same_bits(found, wanted)
@@ -146,12 +128,12 @@ def test_halves_are_compared_and_multiplied_at_all_patterns(name: str) -> None:
     held = HALVES[name]
     x = patterns(held)
     y = np.random.default_rng(0).permutation(x)
-    compiled = compile_program(parse_stablehlo(BOTH.format(t=name), "<test>"), CompileOptions(record="none"))
+    program = compiled(BOTH.format(t=name))
     a, b = x.astype(np.float32), y.astype(np.float32)
     with np.errstate(all="ignore"):
         wanted = [value.astype(held) for value in (np.maximum(a, b), np.minimum(a, b), np.abs(a), a * b)]
     for level in LEVELS:
-        for found, right in zip(at(compiled, level).run([x, y]), wanted, strict=True):
+        for found, right in zip(at_level(program, level).run([x, y]), wanted, strict=True):
             # Either zero is the larger one of +0 and -0 here: NumPy's choice depends on the order.
             are_zeros = ((a == 0) | (b == 0)) & (found.astype(np.float32) == 0)
             assert (same_bits(found, right) | are_zeros).all()
@@ -161,11 +143,10 @@ def test_halves_are_compared_and_multiplied_at_all_patterns(name: str) -> None:
 
 
 def test_a_bundle_is_made_for_the_cpu_that_was_asked_for() -> None:
-    program = programs()["bfloat_softmax"].compiled()
-    made = {level: c_bundle(at(program, level), "softmax") for level in ("x86-64-v2", "znver4")}
-    assert len({files["softmax.o"] for files in made.values()}) == 2
+    made = {level: c_bundle(at_level(compiled(MAXIMUM), level), "maximum") for level in ("x86-64-v2", "znver4")}
+    assert len({files["maximum.o"] for files in made.values()}) == 2
     for level, files in made.items():
-        assert f"the instructions of {level}\n".encode() in files["softmax.h"]
+        assert f"the instructions of {level}\n".encode() in files["maximum.h"]
 
 
 def test_a_bundle_that_no_linker_would_take_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +156,7 @@ def test_a_bundle_that_no_linker_would_take_is_refused(monkeypatch: pytest.Monke
 
     monkeypatch.setattr("xla_emitters.lowering.cpu.disc_widen_half_floats.DiscWidenHalfFloatsPass.apply", leave)
     with pytest.raises(ToolError, match="the C library has no function '__truncsfbf2'"):
-        c_bundle(at(programs()["bfloat_softmax"].compiled(), "x86-64-v2"), "softmax")
+        c_bundle(at_level(compiled(BOTH.format(t="bf16")), "x86-64-v2"), "both")
 
 
 # ------------------------------------------------------------------------------------------------------------- the commands
@@ -214,12 +195,3 @@ def test_a_python_argument_names_the_cpu(tmp_path: Path) -> None:
     program = compile_any(tmp_path / "maximum.mlir", cpu_features="x86-64-v2")
     x = np.arange(-6, 6).reshape(2, 6).astype(ml_dtypes.bfloat16)
     np.testing.assert_array_equal(program(x), np.array([-1, 5], ml_dtypes.bfloat16))
-
-
-@pytest.mark.long  # eight CPUs, of which the tests above run three
-@pytest.mark.parametrize("name", ["concatenated"])
-def test_a_row_of_the_table_of_all_programs(name: str) -> None:
-    """`make cpu-features` has a row for each CPU: it ran, or its code was made."""
-    row = verdicts(name)
-    assert set(row.values()) == {"ran", "made"}
-    assert len(row) == 8

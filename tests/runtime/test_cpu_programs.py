@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from runtime.cpu_ways import compiled
 from runtime.programs_table import programs
 
 from xla_emitters.errors import UsageError
@@ -16,18 +17,7 @@ from xla_emitters.program import Program
 from xla_emitters.settings import CPU
 from xla_emitters.text.stablehlo import parse_stablehlo
 
-pytest.importorskip("llvmlite", reason="llvmlite is not installed")
-
 Array = np.ndarray[Any, Any]
-
-
-@pytest.fixture(autouse=True)
-def by_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(CPU, "llvm")
-
-
-def compiled(text: str) -> Program:
-    return compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
 
 
 # All others: `make programs`.
@@ -274,9 +264,14 @@ def test_an_argument_may_begin_anywhere() -> None:
 # --------------------------------------------------------------------------------------------------------------- choices
 
 
+def by_environment() -> Program:
+    text = ELEMENT.format(op="negate", t="f32", to="f32", types="tensor<?xf32>")
+    return compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
+
+
 def test_numpy_computes_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CPU, "numpy")
-    program = unary("negate")
+    program = by_environment()
     assert program(np.ones(3, np.float32)).tolist() == [-1, -1, -1]
     assert program.compilation.cpu.name == "numpy"
 
@@ -284,7 +279,7 @@ def test_numpy_computes_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -
 def test_numpy_computes_where_llvmlite_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CPU, "auto")
     monkeypatch.setattr("xla_emitters.pipelines.cpu_lowering.is_installed", lambda: False)
-    program = unary("negate")
+    program = by_environment()
     with pytest.warns(UserWarning, match=r"llvmlite is not installed: NumPy computes .* pip install"):
         assert program(np.ones(3, np.float32)).tolist() == [-1, -1, -1]
     assert (program.compilation.cpu.name, program.compilation.cpu.reason) == ("numpy", "llvmlite is not installed")
@@ -293,4 +288,4 @@ def test_numpy_computes_where_llvmlite_is_missing(monkeypatch: pytest.MonkeyPatc
 def test_another_way_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CPU, "gcc")
     with pytest.raises(UsageError, match="XLA_EMITTERS_CPU is 'gcc'"):
-        unary("negate")(np.ones(3, np.float32))
+        by_environment()(np.ones(3, np.float32))

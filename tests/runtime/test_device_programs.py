@@ -30,7 +30,7 @@ def close(found: Array, wanted: Array) -> bool:
     return bool(np.all(np.abs(found.astype(np.float64) - wanted.astype(np.float64)) <= largest * 2.0**-bits))
 
 
-@pytest.mark.parametrize("name", every(3, NAMES))
+@pytest.mark.parametrize("name", every(4, NAMES))
 def test_every_device_has_what_jax_computes(name: str) -> None:
     program = xe.compile((FILES / f"{name}.hlo").read_text(), stage="llvm-dialect", record="stages", cache=False)
     given = load_for_devices(FILES / f"{name}.npz", program)

@@ -7,30 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 from long_lists import every
+from runtime.cpu_ways import compiled
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.graph.scans import commutes
-from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.programs import compile_program
-from xla_emitters.program import Program
-from xla_emitters.settings import CPU
 from xla_emitters.text.stablehlo import parse_stablehlo
-
-pytest.importorskip("llvmlite", reason="llvmlite is not installed")
 
 Array = np.ndarray[Any, Any]
 
 
-def compiled(text: str, way: str, monkeypatch: pytest.MonkeyPatch) -> Program:
-    monkeypatch.setenv(CPU, way)
-    program = compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
-    assert program.compilation.cpu.name == way
-    return program
-
-
-def agree(text: str, calls: list[tuple[Array, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
+def agree(text: str, calls: list[tuple[Array, ...]]) -> None:
     """Machine code and NumPy give the same, and no op is left to NumPy."""
-    ours, reference = (compiled(text, way, monkeypatch) for way in ("llvm", "numpy"))
+    ours, reference = (compiled(text, way) for way in ("llvm", "numpy"))
     assert not {"lmhlo.reduce_window", "lmhlo.scatter", "lmhlo.map"} & {
         op.name for op in ours.compilation.loaded.made.ops
     }
@@ -50,7 +38,7 @@ WINDOWS = (
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-def test_windows_have_the_elements_that_are_inside(window: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_have_the_elements_that_are_inside(window: str) -> None:
     text = f"""module @m {{ func.func public @main(%x: tensor<7x9xi32>) -> tensor<*xi32> {{
       %init = stablehlo.constant dense<5> : tensor<i32>
       %y = "stablehlo.reduce_window"(%x, %init) <{{{window}}}> ({{
@@ -62,7 +50,7 @@ def test_windows_have_the_elements_that_are_inside(window: str, monkeypatch: pyt
       return %y : tensor<*xi32> }} }}"""
     x = np.random.default_rng(0).integers(-50, 50, (7, 9), np.int32)
     sizes = _sizes(window)
-    agree(text.replace("tensor<*xi32>", f"tensor<{sizes[0]}x{sizes[1]}xi32>"), [(x,)], monkeypatch)
+    agree(text.replace("tensor<*xi32>", f"tensor<{sizes[0]}x{sizes[1]}xi32>"), [(x,)])
 
 
 def _sizes(window: str) -> list[int]:
@@ -106,7 +94,7 @@ SCATTERS = (
 @pytest.mark.parametrize("element", ["i32", "ui8"])
 @pytest.mark.parametrize(("array", "rows", "updates", "numbers"), SCATTERS)
 def test_updates_are_applied_in_order_where_they_are_inside(
-    array: str, rows: str, updates: str, numbers: str, element: str, monkeypatch: pytest.MonkeyPatch
+    array: str, rows: str, updates: str, numbers: str, element: str
 ) -> None:
     types = f"tensor<{array}xi64>", f"tensor<{rows}x{element}>", f"tensor<{updates}xi64>"
     text = f"""module @m {{ func.func public @main(%x: {types[0]}, %i: {types[1]}, %u: {types[2]}) -> {types[0]} {{
@@ -128,10 +116,10 @@ def test_updates_are_applied_in_order_where_they_are_inside(
         low = 0 if element == "ui8" else -2
         indices = rng.integers(low, size + 2, shapes[1]).astype(np.uint8 if element == "ui8" else np.int32)
         calls.append((rng.integers(0, 9, shapes[0]), indices, rng.integers(0, 9, shapes[2])))
-    agree(text, calls, monkeypatch)
+    agree(text, calls)
 
 
-def test_windows_select_one_element_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_select_one_element_each() -> None:
     text = """module @m { func.func public @main(%x: tensor<8x7xi32>, %s: tensor<4x4xi32>) -> tensor<8x7xi32> {
       %init = stablehlo.constant dense<3> : tensor<i32>
       %y = "stablehlo.select_and_scatter"(%x, %s, %init) <{window_dimensions = array<i64: 3, 2>,
@@ -146,11 +134,7 @@ def test_windows_select_one_element_each(monkeypatch: pytest.MonkeyPatch) -> Non
       }) : (tensor<8x7xi32>, tensor<4x4xi32>, tensor<i32>) -> tensor<8x7xi32>
       return %y : tensor<8x7xi32> } }"""
     rng = np.random.default_rng(2)
-    agree(
-        text,
-        [(rng.integers(-5, 5, (8, 7), np.int32), rng.integers(0, 9, (4, 4), np.int32)) for _ in range(3)],
-        monkeypatch,
-    )
+    agree(text, [(rng.integers(-5, 5, (8, 7), np.int32), rng.integers(0, 9, (4, 4), np.int32)) for _ in range(3)])
 
 
 # -------------------------------------------------------------------------------------------------------------- products
@@ -163,13 +147,8 @@ PRODUCT = """module @m {{ func.func public @main(%x: tensor<?x?x?x{t}>, %y: tens
 
 @pytest.mark.parametrize("element", ["f32", "f64"])
 @pytest.mark.parametrize(("left", "right"), [(2, 1), (2, 2), (1, 1), (1, 2)])
-def test_products_of_any_size_are_those_of_numpy(
-    left: int, right: int, element: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(CPU, "llvm")
-    program = compile_program(
-        parse_stablehlo(PRODUCT.format(t=element, l=left, r=right), "<test>"), CompileOptions(record="none")
-    )
+def test_products_of_any_size_are_those_of_numpy(left: int, right: int, element: str) -> None:
+    program = compiled(PRODUCT.format(t=element, l=left, r=right))
     rng, held = np.random.default_rng(3), np.float32 if element == "f32" else np.float64
     for count, rows, terms, columns in (
         (1, 1, 1, 1),
@@ -228,7 +207,7 @@ CUMULATIVE = """module @m {{ func.func public @main(%x: tensor<?x?x{t}>) -> tens
     ],
 )
 def test_cumulative_windows_have_the_values_of_their_definition(
-    dim: int, op: str, t: str, init: Any, is_reversed: bool, more: int, monkeypatch: pytest.MonkeyPatch
+    dim: int, op: str, t: str, init: Any, is_reversed: bool, more: int
 ) -> None:
     """Prefixes and suffixes, windows that reach beyond, and ones that miss an element. Sums of eighths are exact in any order."""
     along = ("%zero", "%last") if is_reversed else ("%last", "%zero")
@@ -242,7 +221,7 @@ def test_cumulative_windows_have_the_values_of_their_definition(
         size=", ".join(size if dim else size[::-1]),
         pads=", ".join(name for pair in (pads if dim else pads[::-1]) for name in pair),
     )
-    ours, reference = (compiled(text, way, monkeypatch) for way in ("llvm", "numpy"))
+    ours, reference = (compiled(text, way) for way in ("llvm", "numpy"))
     assert "lmhlo.dynamic_reduce_window" not in {op.name for op in ours.compilation.loaded.made.ops}
     for shape in ((5, 8), (2, 6), (6, 2), (64, 3), (3, 70)):
         x = np.random.default_rng(0).integers(-9, 10, shape)
@@ -253,9 +232,7 @@ def test_cumulative_windows_have_the_values_of_their_definition(
 @pytest.mark.parametrize(
     ("dim", "is_reversed"), every(2, [(0, False), (0, True), (1, True), (1, False), (2, False), (2, True)])
 )
-def test_cumulative_sums_of_arrays_with_three_dimensions(
-    dim: int, is_reversed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cumulative_sums_of_arrays_with_three_dimensions(dim: int, is_reversed: bool) -> None:
     """A prefix scan leaves the loop of the suffix without trips, and the other way round, where rows have two coordinates."""
     sizes, pads = ["%one"] * 3, ["%zero"] * 6
     sizes[dim], pads[2 * dim + is_reversed] = "%n", "%last"
@@ -279,7 +256,7 @@ def test_cumulative_sums_of_arrays_with_three_dimensions(
       func.func private @body(%a: tensor<i32>, %b: tensor<i32>) -> tensor<i32> {{
         %r = stablehlo.add %a, %b : tensor<i32>
         return %r : tensor<i32> }} }}"""
-    program = compiled(text, "llvm", monkeypatch)
+    program = compiled(text)
     for shape in ((7, 3, 4), (1, 5, 2), (3, 1, 1), (2, 6, 33)):
         x = np.random.default_rng(0).integers(-9, 10, shape).astype(np.int32)
         wanted = np.flip(np.cumsum(np.flip(x, dim), dim), dim) if is_reversed else np.cumsum(x, dim)

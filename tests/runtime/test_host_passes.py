@@ -20,8 +20,8 @@ from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 
 ROWS = (*PROGRAM_HOST, *HOST_BY_LLVM[:3])
 SHORT = (
-    # Loops in each other, donation, convolutions of the library, sorts, products and branches.
-    *("nested_loops", "donated_step", "half_channels_last", "largest_two", "mixture"),
+    # A loop and donation, convolutions of the library, sorts, products and branches.
+    *("donated_step", "half_channels_last", "largest_two", "mixture"),
 )
 
 

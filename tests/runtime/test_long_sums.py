@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 from long_lists import but_long
+from runtime.cpu_ways import at_level, compiled
 
 from xla_emitters.lowering.cpu.cpu_target import cpu_target
-from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
-from xla_emitters.settings import CPU
-from xla_emitters.text.stablehlo import parse_stablehlo
-
-pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
 
 
-@pytest.fixture(autouse=True)
-def by_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(CPU, "llvm")
-
-
-def compiled(body: str, parameter: str, result: str) -> Program:
-    text = f"module @m {{ func.func public @main(%x: {parameter}) -> {result} {{\n{body}\n  return %y : {result} }} }}"
-    return compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
+def text_of(body: str, parameter: str, result: str) -> str:
+    return f"module @m {{ func.func public @main(%x: {parameter}) -> {result} {{\n{body}\n  return %y : {result} }} }}"
 
 
 SUM = """  %zero = stablehlo.constant dense<{start}> : tensor<{t}>
@@ -37,10 +24,13 @@ SUM = """  %zero = stablehlo.constant dense<{start}> : tensor<{t}>
     : (tensor<?x?x{t}>, tensor<{t}>) -> tensor<{left}{t}>"""
 
 
-@cache
-def summed(t: str, dims: str, start: str = "0.0") -> Program:
+def text_of_sum(t: str, dims: str, start: str = "0.0") -> str:
     left = "" if "," in dims else "?x"
-    return compiled(SUM.format(t=t, dims=dims, left=left, start=start), f"tensor<?x?x{t}>", f"tensor<{left}{t}>")
+    return text_of(SUM.format(t=t, dims=dims, left=left, start=start), f"tensor<?x?x{t}>", f"tensor<{left}{t}>")
+
+
+def summed(t: str, dims: str, start: str = "0.0") -> Program:
+    return compiled(text_of_sum(t, dims, start))
 
 
 def columns_of(x: Any, dims: str) -> list[Any]:
@@ -72,7 +62,7 @@ def test_the_size_alone_decides_the_order(dims: str) -> None:
     """Equal elements in any row, column, run or program have equal sums, whatever thread adds them."""
     x = np.random.default_rng(0).standard_normal(50_021).astype(np.float32)
     x = np.tile(x, (16, 1)) if dims != "0" else np.ascontiguousarray(np.tile(x, (16, 1)).T)
-    bits = {np.atleast_1d(summed.__wrapped__("f32", dims)(x)).tobytes() for _ in range(2)}
+    bits = {np.atleast_1d(compiled.__wrapped__(text_of_sum("f32", dims))(x)).tobytes() for _ in range(2)}
     assert len(bits) == 1
     if dims != "0, 1":
         assert len(set(np.frombuffer(bits.pop(), np.uint32))) == 1
@@ -134,7 +124,7 @@ VARIANCE = """  %zero = stablehlo.constant dense<0.0> : tensor<f32>
 
 def test_a_variance_of_many_numbers() -> None:
     x = np.random.default_rng(2).random((2, 300_001)).astype(np.float32)
-    found = compiled(VARIANCE, "tensor<?x?xf32>", "tensor<?xf32>")(x)
+    found = compiled(text_of(VARIANCE, "tensor<?x?xf32>", "tensor<?xf32>"))(x)
     for value, row in zip(found, x.astype(np.float64), strict=True):
         mean = math.fsum(row) / len(row)
         exact = math.fsum((row - mean) ** 2) / len(row)
@@ -156,12 +146,6 @@ def test_a_long_sum_at_a_lower_level() -> None:
     if not cpu_target().triple.startswith("x86_64"):
         pytest.skip("levels are of x86-64")
     x = np.random.default_rng(4).random((1, 3_000_000)).astype(np.float32)
-    program = summed("f32", "1")
-    program = replace(
-        program,
-        compilation=replace(
-            program.compilation, options=replace(program.compilation.options, cpu_features="x86-64-v2")
-        ),
-    )
+    program = at_level(summed("f32", "1"), "x86-64-v2")
     exact = math.fsum(x[0].tolist())
     assert abs(float(program(x)[0]) - exact) <= 2 * MOST * 2.0**-24 * exact

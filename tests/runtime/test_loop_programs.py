@@ -41,6 +41,8 @@ def test_every_case_is_in_the_corpus() -> None:
 LONG_BY_LLVM = (
     *("cache_of_two", "cache_by_rows", "cache_by_index", "index_from_data", "scan_of_layers", "two_choices_deep"),
     *("chosen_beside_another_name", "donated_under_two_names", "updated_or_chosen", "reshaped_argument", "swapped"),
+    *("constants_around", "updated_or_kept", "read_under_another_name", "carried_twice", "no_trips", "donated_moments"),
+    *("old_value_returned", "donated_and_returned", "donated_to_a_loop"),
 )
 
 
@@ -55,13 +57,13 @@ def assert_right(name: str, program: Program) -> None:
 
 
 # Those that run as machine code below are in `make programs`.
-@pytest.mark.parametrize("name", but_long(CASES, [name for name in CASES if name not in LONG_BY_LLVM[1::2]]))
+@pytest.mark.parametrize("name", but_long(CASES, [name for name in CASES if name not in LONG_BY_LLVM[1:11:3]]))
 def test_numpy_gives_the_values_of_jax(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CPU, "numpy")
     assert_right(name, programs()[name].compiled())
 
 
-@pytest.mark.parametrize("name", but_long(ON_KERNELS, ("cache_of_two",)))
+@pytest.mark.parametrize("name", but_long(ON_KERNELS, ("cache_of_two", "scan_of_layers")))
 def test_its_kernels_give_the_values_of_jax(name: str) -> None:
     with np.load(CORPUS / f"{name}.npz") as expected:
         for stage in ("loops", "llvm-dialect"):
@@ -70,12 +72,10 @@ def test_its_kernels_give_the_values_of_jax(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", but_long(CASES, LONG_BY_LLVM))
-def test_machine_code_gives_the_values_of_jax(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_code_gives_the_values_of_jax(name: str) -> None:
     pytest.importorskip("llvmlite", reason="llvmlite is not installed")
-    monkeypatch.setenv(CPU, "llvm")
-    program = programs()[name].compiled()
-    assert_right(name, program)
-    assert program.compilation.cpu.name == "llvm"
+    assert_right(name, compiled(name))
+    assert compiled(name).compilation.cpu.name == "llvm"
 
 
 # ---------------------------------------------------------------------------------------------------------------- copies
@@ -121,7 +121,7 @@ def test_an_old_value_that_is_used_later_is_not_overwritten() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", but_long(["cache", "scan_of_layers", "loop_in_loop", "index_from_data"], ["loop_in_loop"])
+    "name", but_long(["cache", "scan_of_layers", "loop_in_loop", "index_from_data"], ["scan_of_layers", "loop_in_loop"])
 )
 def test_a_loop_that_counts_copies_nothing_to_the_host(name: str) -> None:
     """Neither its counter, nor the index of an update or a slice, which in the last program is computed from data."""
@@ -164,7 +164,7 @@ def test_an_update_that_is_larger_than_its_array_is_refused_before_it_is_written
     np.testing.assert_array_equal(program(x, 99, donate=True)[:, 0], [0, 7, 7])
     np.testing.assert_array_equal(x[:, 0], [0, 7, 7])
     for rows in (0, 1):
-        with pytest.raises(DataError, match="the range from 0 to 2 is 0 to 2, not inside an axis of size"):
+        with pytest.raises(DataError, match="the range from 0 to 2 is not inside an axis of size"):
             program(np.zeros((rows, 4), np.float32), 0, donate=True)
 
 

@@ -7,14 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runtime.cpu_ways import compiled
 
-from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
-from xla_emitters.settings import CPU
-from xla_emitters.text.stablehlo import parse_stablehlo
-
-pytest.importorskip("llvmlite", reason="llvmlite is not installed")
 
 Array = np.ndarray[Any, Any]
 SHAPES = ((3, 5, 7), (2, 700, 300), (2, 0, 3), (0, 4, 3), (1, 1, 1), (4, 257, 1))
@@ -28,14 +23,8 @@ REDUCE = (
 )
 
 
-@pytest.fixture(autouse=True)
-def by_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(CPU, "llvm")
-
-
-def compiled(body: str, results: str, t: str = "f32", start: str = "0.0") -> Program:
-    text = TEXT.format(body=body, results=results, t=t, start=start)
-    return compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
+def reducing(body: str, results: str, t: str = "f32", start: str = "0.0") -> Program:
+    return compiled(TEXT.format(body=body, results=results, t=t, start=start))
 
 
 def kernels(program: Program) -> list[str]:
@@ -54,7 +43,7 @@ CASES: tuple[tuple[str, str, str, Callable[[Array], Array]], ...] = (
 def test_every_element_and_the_initial_value_count_once(
     op: str, t: str, start: str, wanted: Callable[[Array], Array]
 ) -> None:
-    program = compiled(
+    program = reducing(
         f"%y = {REDUCE.format(of='x', op=op, t=t)}\n return %y : tensor<?x?x{t}>", f"tensor<?x?x{t}>", t, start
     )
     assert kernels(program) == ["main_kRowReduction_reduce_1_middle"]
@@ -64,7 +53,7 @@ def test_every_element_and_the_initial_value_count_once(
 
 
 def test_long_sums_of_floats_are_by_blocks() -> None:
-    program = compiled(
+    program = reducing(
         f"%y = {REDUCE.format(of='x', op='add', t='f32')}\n return %y : tensor<?x?xf32>", "tensor<?x?xf32>"
     )
     x = np.full((1, 200_000, 2), np.float32(0.1))
@@ -73,7 +62,7 @@ def test_long_sums_of_floats_are_by_blocks() -> None:
 
 def test_what_is_before_and_behind_the_reduction() -> None:
     """The negation is computed in the loops of the sum; its reader behind is a loop of its own."""
-    program = compiled(
+    program = reducing(
         f"""%n = stablehlo.negate %x : tensor<?x?x?xf32>
   %s = {REDUCE.format(of="n", op="add", t="f32")}
   %y = stablehlo.multiply %s, %s : tensor<?x?xf32>
@@ -88,7 +77,7 @@ def test_what_is_before_and_behind_the_reduction() -> None:
 
 
 def test_what_others_read_too_is_kept() -> None:
-    program = compiled(
+    program = reducing(
         f"""%n = stablehlo.negate %x : tensor<?x?x?xf32>
   %s = {REDUCE.format(of="n", op="add", t="f32")}
   return %s, %n : tensor<?x?xf32>, tensor<?x?x?xf32>""",
@@ -132,7 +121,7 @@ WEIGHTS = """module @weights { func.func public @main(%x: tensor<?x2x?x?xf32>) -
 
 def test_an_array_that_others_read_too_is_not_computed_with_its_sums() -> None:
     """The weights of attention, which are a result, and their mean over the heads."""
-    program = compile_program(parse_stablehlo(WEIGHTS, "<test>"), CompileOptions(record="none"))
+    program = compiled(WEIGHTS)
     for shape in ((3, 2, 7, 5), (1, 2, 4, 9)):
         x = np.random.default_rng(0).integers(1, 9, shape).astype(np.float32)
         wanted = x / x.sum(3, keepdims=True)

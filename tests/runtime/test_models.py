@@ -15,7 +15,6 @@ from xla_emitters.pipelines.cpu_lowering import CpuLowering
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import COMPILATIONS, compile_program
 from xla_emitters.program import Program
-from xla_emitters.settings import CPU
 from xla_emitters.text.stablehlo import parse_stablehlo
 
 
@@ -39,16 +38,6 @@ def test_a_model_compiled_once_gives_what_jax_gives_at_all_its_sizes(name: str) 
     assert len(differences) >= 3
     assert max(differences) <= TOLERANCE
     assert COMPILATIONS.made == before
-
-
-@pytest.mark.long  # `test_cpu_programs.py` and `test_plans.py` have programs of its parts
-def test_the_decoder_runs_by_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its kernels of many rows have barriers, for which no CPU has an instruction; calls are repeated too."""
-    pytest.importorskip("llvmlite", reason="llvmlite is not installed")
-    monkeypatch.setenv(CPU, "llvm")
-    made, known = compiled("decoder"), list(runs("decoder"))
-    for inputs, wanted in known[:1] * 3 + known[1:]:
-        assert worst_difference(made.run(inputs), wanted) <= TOLERANCE
 
 
 SCALARS = 512

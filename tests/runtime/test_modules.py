@@ -46,7 +46,7 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "setting"), every(4, MODULES))
+@pytest.mark.parametrize(("name", "setting"), every(6, MODULES))
 def test_a_module_computes_what_xla_cpu_computes(name: str, setting: str) -> None:
     recipe = recipes()[name]
     program = compile(recipe.text(setting), stage="llvm-dialect", cache=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from runtime.stablehlo_programs import CORPUS
-from runtime.test_program_passes import PASSES, entry_of, parsed
+from runtime.test_program_passes import PASSES, parsed
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
@@ -20,6 +20,7 @@ from xla_emitters.dynamic.passes.disc_inliner import DiscInlinerPass
 from xla_emitters.dynamic.passes.disc_loop_invariant import DiscLoopInvariantPass
 from xla_emitters.dynamic.passes.places import CONTROL, host_operands
 from xla_emitters.errors import DataError
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.text.stablehlo import parse_stablehlo

@@ -14,12 +14,13 @@ from xdsl.parser import Parser
 
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp, find_computation
+from xla_emitters.dialects.hlo.computation import CallOp, find_computation
 from xla_emitters.dialects.hlo.placement import devices_of
 from xla_emitters.dtypes import Array
 from xla_emitters.dynamic.passes.disc_base_gemm import DiscBaseGemmPass
 from xla_emitters.dynamic.passes.disc_broadcast_simplifier import DiscBroadcastSimplifierPass
 from xla_emitters.dynamic.passes.disc_loop_invariant import DiscLoopInvariantPass
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.program_passes import PROGRAM_GRAPH
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -45,11 +46,6 @@ SHORT = [name for name in SYMBOLIC if name not in (*LONG, "layer")][::4]
 
 def read(name: str) -> ModuleOp:
     return parse_stablehlo((CORPUS / f"{name}.mlir").read_text(), f"{name}.mlir")
-
-
-def entry_of(module: ModuleOp) -> ComputationOp:
-    (entry,) = (op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
-    return entry
 
 
 def parsed(text: str) -> ModuleOp:

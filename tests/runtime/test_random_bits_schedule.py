@@ -7,16 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from long_lists import every
-from xdsl.dialects.builtin import ModuleOp
+from runtime.cpu_ways import compiled, host_ops
 
 from xla_emitters import library
-from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.program import Program
-from xla_emitters.settings import CPU
-from xla_emitters.text.stablehlo import parse_stablehlo
-
-pytest.importorskip("llvmlite", reason="llvmlite is not installed")
 
 BITS = """module @m {{ func.func public @main(%s: tensor<{state}xui64>, %x: tensor<{dims}xi8>)
     -> (tensor<{state}xui64>, tensor<{dims}x{t}>) {{
@@ -37,7 +31,7 @@ BITS_OF_STATE = (0xFEDCBA9876543210, 0xFFFFFFFFFFFFFFFE, 0xFFFFFFFFFFFFFFFF)
 """A counter whose low half runs over, and then its high half."""
 
 
-def compiled(algorithm: str, element: str, state: int, rank: int) -> Program:
+def drawing(algorithm: str, element: str, state: int, rank: int) -> Program:
     dims = "x".join("?" * rank)
     text = BITS.format(
         state=state,
@@ -49,12 +43,7 @@ def compiled(algorithm: str, element: str, state: int, rank: int) -> Program:
         types=", ".join(["tensor<1xi32>"] * rank),
     )
     sizes = "".join(SIZE.format(i=i, dims=dims) for i in range(rank))
-    text = text.replace("%sizes =", sizes + "%sizes =", 1)
-    return compile_program(parse_stablehlo(text, "<test>"), CompileOptions(record="none"))
-
-
-def ops_of(host: ModuleOp) -> set[str]:
-    return {op.name for op in host.walk()}
+    return compiled(text.replace("%sizes =", sizes + "%sizes =", 1))
 
 
 @pytest.mark.parametrize(
@@ -72,13 +61,9 @@ def ops_of(host: ModuleOp) -> set[str]:
         ],
     ),
 )
-def test_they_are_those_of_the_library(
-    algorithm: str, element: str, state: int, rank: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(CPU, "llvm")
-    program = compiled(algorithm, element, state, rank)
-    assert program.compilation.cpu.lowering is not None
-    assert "lmhlo.dynamic_rng_bit_generator" not in ops_of(program.compilation.cpu.lowering.host)
+def test_they_are_those_of_the_library(algorithm: str, element: str, state: int, rank: int) -> None:
+    program = drawing(algorithm, element, state, rank)
+    assert "lmhlo.dynamic_rng_bit_generator" not in host_ops(program)
     given: Any = np.array(BITS_OF_STATE[:state], np.uint64)
     config = {"algorithm": "threefry" if algorithm == "THREE_FRY" else "philox", "types": ["u64"]}
     for shape in SHAPES[rank]:

@@ -14,7 +14,7 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.hlo"))
 
 
 # GELU has as many elements, 12.6 million, in fewer bytes.
-LONG = [path for path in EXAMPLES if path.stem == "multiply_f64"]
+LONG = [path for path in EXAMPLES if path.stem in ("multiply_f64", "not_pred")]
 LARGE = [*LONG, *(path for path in EXAMPLES if path.stem == "gelu")]
 
 

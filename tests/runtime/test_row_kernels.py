@@ -87,7 +87,7 @@ def by_formula(x: Array) -> Array:
     return raised / raised.sum(-1, keepdims=True)
 
 
-@pytest.mark.parametrize("columns", every(2, [3, 33, 64, 1000, 8192]))
+@pytest.mark.parametrize("columns", every(4, [64, 3, 33, 1000, 8192]))
 def test_softmax_against_numpys_formula(columns: int) -> None:
     """In f64, within 8 units of f32 for each of exp and the quotient, and one for each addition of the longest chain."""
     x = np.random.default_rng(columns).normal(size=(5, columns)).astype(np.float32)

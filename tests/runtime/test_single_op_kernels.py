@@ -147,7 +147,7 @@ FORMS: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = {
 """Dimension numbers, sizes of the array and of one update."""
 
 
-@pytest.mark.parametrize(("form", "body"), every(3, [(form, body) for form in FORMS for body in BODIES]))
+@pytest.mark.parametrize(("form", "body"), every(5, [(form, body) for form in FORMS for body in BODIES]))
 def test_updates_of_one_element_are_in_their_order(form: str, body: str) -> None:
     """Bit by bit, also where the order decides; indices before and behind the array are left out."""
     dims, sizes, window = FORMS[form]
@@ -302,7 +302,7 @@ IN_PLACE = """module @m { func.func public @main(%i: tensor<?x1xi64>, %u: tensor
 } }"""
 
 
-@pytest.mark.parametrize("t", every(2, ["i32", "i64", "f32"]))
+@pytest.mark.parametrize("t", every(3, ["i32", "i64", "f32"]))
 def test_updates_of_an_array_of_the_program_itself_are_in_place(t: str) -> None:
     """Integers by atomic instructions, which are the only readers of the array that they update."""
     text = IN_PLACE.replace("{points}", POINTS).replace("{zero}", "0.0" if t == "f32" else "0").replace("{t}", t)

@@ -8,8 +8,8 @@ from long_lists import but_long
 from runtime.stablehlo_programs import CASES, CORPUS, inputs_of
 from xdsl.dialects.builtin import ModuleOp
 
-from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.errors import DataError
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.text.stablehlo import parse_stablehlo, print_stablehlo
 
@@ -17,11 +17,6 @@ from xla_emitters.text.stablehlo import parse_stablehlo, print_stablehlo
 def read(name: str) -> ModuleOp:
     path = CORPUS / f"{name}.mlir"
     return parse_stablehlo(path.read_text(), path.name)
-
-
-def entry_of(module: ModuleOp) -> ComputationOp:
-    (entry,) = (op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
-    return entry
 
 
 def test_the_programs_are_valid_modules() -> None:

@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from long_lists import every
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, find_computation
@@ -20,7 +21,7 @@ from xla_emitters.explore.check.check import check
 from xla_emitters.graph.buffers import array_spec
 from xla_emitters.graph.control_computations import control_computations
 from xla_emitters.graph.entry import entry_of
-from xla_emitters.graph.split_results import split_results
+from xla_emitters.graph.split_results import SplitResultsPass
 from xla_emitters.graph.split_triton_fusions import split_triton_fusions
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.runtime.inputs import draw_inputs
@@ -86,7 +87,7 @@ def test_parts(name: str) -> None:
     dots = [op for each in control_computations(module) for op in each.instructions if op.opcode == "dot"]
     assert (len(dots), len(fusions(module))) == PARTS[name]
     assert not any("__triton" in str(op.attributes) for op in fusions(module))
-    split_results(module)
+    SplitResultsPass().apply(Context(), module)
     assert print_hlo(module) == split_text(name)
 
 

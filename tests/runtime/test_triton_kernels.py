@@ -149,11 +149,7 @@ PLANTED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "pattern", "number", "instead", "fault", "where"),
-    every(4, PLANTED),
-    ids=range(len(PLANTED)),
-)
+@pytest.mark.parametrize(("name", "pattern", "number", "instead", "fault", "where"), every(4, PLANTED))
 def test_a_wait_that_is_missing_is_found_at_its_line(
     name: str, pattern: str, number: int, instead: str, fault: str, where: str
 ) -> None:

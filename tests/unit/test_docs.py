@@ -110,6 +110,9 @@ ALIKE = (
     *(
         "xla-emitters bisect examples/transpose.hlo --blocks 16",
         "xla-emitters cost examples/gelu.hlo --target h200,a6000",
+        "xla-emitters compile examples/causal_attention.mlir --stage host -o out/",
+        "xla-emitters check examples/modules/mlp_8_devices.hlo",
+        "xla-emitters check examples/gelu.hlo --blocks 4 --pipeline 'xla-simplify-arith,canonicalize,cse'",
     ),
 )
 """Commands that do what others of the pages do, in seconds: `make long` types them."""

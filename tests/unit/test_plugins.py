@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib import import_module
 from io import BytesIO
@@ -25,32 +24,15 @@ import xla_emitters as xe
 from xla_emitters import plugins
 from xla_emitters.device import device
 from xla_emitters.dialects.completion import own_class
-from xla_emitters.dialects.hlo import custom_calls
-from xla_emitters.emitters import emit
 from xla_emitters.emitters.loop import LoopEmitter
 from xla_emitters.errors import PluginError, Unsupported, UsageError
 from xla_emitters.functions import RealFunction, register_function
-from xla_emitters.library.function_table import FUNCTIONS
-from xla_emitters.pipelines import pass_lists
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.runtime.bundle.bundle import Case, write_bundle
 
+pytestmark = pytest.mark.usefixtures("nothing_of_plugins_stays")
 ROOT = Path(__file__).parents[2]
 NEGATE = "ENTRY f { p = f32[8] parameter(0)\n ROOT n = f32[8] negate(p) }"
-
-
-@pytest.fixture(autouse=True)
-def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a test registers is gone after it."""
-    monkeypatch.setattr(emit, "HERO_RULES", dict(emit.HERO_RULES))
-    monkeypatch.setattr(pass_lists, "LISTS", dict(pass_lists.LISTS))
-    monkeypatch.setattr(plugins, "_registered", [])
-    monkeypatch.setattr("xla_emitters.device._ADDED", {})
-    targets, functions = dict(custom_calls._TARGETS), dict(FUNCTIONS)
-    yield
-    for table, before in ((custom_calls._TARGETS, targets), (FUNCTIONS, functions)):
-        table.clear()
-        table.update(before)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

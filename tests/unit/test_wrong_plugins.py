@@ -10,7 +10,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import invalidate_caches
 from pathlib import Path
@@ -18,13 +17,10 @@ from pathlib import Path
 import pytest
 
 from xla_emitters import plugins
-from xla_emitters.dialects.hlo import custom_calls
-from xla_emitters.emitters import emit
-from xla_emitters.library.function_table import FUNCTIONS
-from xla_emitters.pipelines import pass_lists
 from xla_emitters.settings import DISABLE_PLUGINS
 from xla_emitters.tools.main import main
 
+pytestmark = pytest.mark.usefixtures("nothing_of_plugins_stays")
 ROOT = Path(__file__).parents[2]
 NEGATE = "ENTRY f {\n p = f32[8] parameter(0)\n ROOT n = f32[8] negate(p)\n}\n"
 CALL = 'ENTRY f {\n p = f32[3] parameter(0)\n ROOT t = f32[3] custom-call(p), custom_call_target="mine"\n}\n'
@@ -47,9 +43,32 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 """
 EMITTER = BASE + "class Mine(LoopEmitter):  # the class\n    name = 'mine'\n"
 PASS = BASE + "@dataclass(frozen=True)  # the class\nclass Mine(KernelPass):\n    name = 'mine'\n"
-ADDS_EMITTER = "\ndef register():\n    xe.register_emitter(Mine())\n"
-ADDS_PASS = "\ndef register():\n    xe.register_pass(Mine, after='xla-flatten-tensors')\n"
-ADDS_CALL = "\ndef register():\n    xe.register_library_call('mine', mine)\n"
+
+
+def registering(call: str, before: str = BASE) -> str:
+    """A module whose function `register` makes a call."""
+    return f"{before}def register():\n    {call}  # here\n"
+
+
+def an_emitter(method: str, *body: str) -> str:
+    """A module that registers an emitter with a method; the message names the class where no line of the body has `# here`."""
+    return _with_method(EMITTER, f"{method}(self, view, device)", body, "xe.register_emitter(Mine())")
+
+
+def a_pass(*body: str, where: str = "after='xla-flatten-tensors'") -> str:
+    """A module that registers a pass."""
+    return _with_method(PASS, "apply(self, ctx, op)", body, f"xe.register_pass(Mine, {where})")
+
+
+def _with_method(head: str, method: str, body: tuple[str, ...], call: str) -> str:
+    lines = "".join(f"        {line}\n" for line in body)
+    text = f"{head}    def {method}:\n{lines}\ndef register():\n    {call}\n"
+    return text if "# here" in text else text.replace("# the class", "# here")
+
+
+def a_call(body: str, given: str = "mine") -> str:
+    """A module that registers a library call."""
+    return f"{BASE}{body}\ndef register():\n    xe.register_library_call('mine', {given})\n"
 
 
 @dataclass(frozen=True)
@@ -64,6 +83,8 @@ class Wrong:
 
 
 RUN = ("run",)
+APPLY = "    def apply(self, ctx, op): pass\n"
+RAISES = "op.nothing()  # here"
 WRONG = {
     # at import
     "an import that fails": Wrong("import nothing_of_this_name  # here\n", "ModuleNotFoundError"),
@@ -78,194 +99,98 @@ WRONG = {
     "a function that takes something": Wrong("def register(x):  # here\n    pass\n", "TypeError"),
     "an exception at registration": Wrong("def register():\n    {}['x']  # here\n", "KeyError"),
     "a pass after none": Wrong(
-        PASS + "    def apply(self, ctx, op): pass\n"
-        "def register():\n    xe.register_pass(Mine, after='xla-flaten-tensors')  # here\n",
+        registering("xe.register_pass(Mine, after='xla-flaten-tensors')", PASS + APPLY),
         "no pass or stage 'xla-flaten-tensors'",
     ),
-    "a pass nowhere": Wrong(PASS + "def register():\n    xe.register_pass(Mine)  # here\n", "after= or before="),
+    "a pass nowhere": Wrong(registering("xe.register_pass(Mine)", PASS), "after= or before="),
     "a pass in no list": Wrong(
-        PASS + "def register():\n    xe.register_pass(Mine, after='flat', of='kernels')  # here\n", "no list of passes"
+        registering("xe.register_pass(Mine, after='flat', of='kernels')", PASS), "no list of passes"
     ),
-    "a number in place of a pass": Wrong(
-        BASE + "def register():\n    xe.register_pass(3, after='flat')  # here\n", "not callable"
-    ),
-    "a function that makes no pass": Wrong(
-        BASE + "def register():\n    xe.register_pass(lambda o: None, after='flat')  # here\n", "not a pass"
-    ),
+    "a number in place of a pass": Wrong(registering("xe.register_pass(3, after='flat')"), "not callable"),
+    "a function that makes no pass": Wrong(registering("xe.register_pass(lambda o: None, after='flat')"), "not a pass"),
     "a pass without a name": Wrong(
-        BASE
-        + "class Mine(KernelPass):\n    def apply(self, ctx, op): pass\n"
-        + "def register():\n    xe.register_pass(Mine, after='flat')  # here\n",
-        "name",
+        registering("xe.register_pass(Mine, after='flat')", f"{BASE}class Mine(KernelPass):\n{APPLY}"), "name"
     ),
-    "a pass without apply": Wrong(
-        PASS + "def register():\n    xe.register_pass(Mine, after='flat')  # here\n", "abstract"
-    ),
+    "a pass without apply": Wrong(registering("xe.register_pass(Mine, after='flat')", PASS), "abstract"),
     "a pass with an option that nobody gives": Wrong(
-        PASS + "    size: int\n    def apply(self, ctx, op): pass\n"
-        "def register():\n    xe.register_pass(Mine, after='flat')  # here\n",
-        "size",
+        registering("xe.register_pass(Mine, after='flat')", f"{PASS}    size: int\n{APPLY}"), "size"
     ),
     "a name that is taken": Wrong(
-        EMITTER.replace("'mine'", "'loop'") + "def register():\n    xe.register_emitter(Mine())  # here\n", "already"
+        registering("xe.register_emitter(Mine())", EMITTER.replace("'mine'", "'loop'")), "already"
     ),
     "an emitter before none": Wrong(
-        EMITTER + "def register():\n    xe.register_emitter(Mine(), before='lop')  # here\n", "no emitter 'lop'"
+        registering("xe.register_emitter(Mine(), before='lop')", EMITTER), "no emitter 'lop'"
     ),
-    "a class in place of an emitter": Wrong(
-        EMITTER + "def register():\n    xe.register_emitter(Mine)  # here\n", "not an emitter"
-    ),
+    "a class in place of an emitter": Wrong(registering("xe.register_emitter(Mine)", EMITTER), "not an emitter"),
     "an emitter without methods": Wrong(
-        BASE + "class Mine:\n    name = 'mine'\ndef register():\n    xe.register_emitter(Mine())  # here\n", "no emit"
+        registering("xe.register_emitter(Mine())", f"{BASE}class Mine:\n    name = 'mine'\n"), "no emit"
     ),
-    "a name in place of a device": Wrong(
-        BASE + "def register():\n    xe.register_device('h300')  # here\n", "not a Device"
-    ),
+    "a name in place of a device": Wrong(registering("xe.register_device('h300')"), "not a Device"),
     "a device without cores": Wrong(
-        BASE + "def register():\n    xe.register_device(replace(device('h200'), name='h300', cores=0))  # here\n",
-        "cores",
+        registering("xe.register_device(replace(device('h200'), name='h300', cores=0))"), "cores"
     ),
     "a device of no architecture": Wrong(
-        BASE
-        + "def register():\n    xe.register_device(replace(device('h200'), name='h300', architecture='hopper'))  # here\n",
-        "architecture",
+        registering("xe.register_device(replace(device('h200'), name='h300', architecture='hopper'))"), "architecture"
     ),
     "a library call that is not a function": Wrong(
-        BASE + "def register():\n    xe.register_library_call('mine', 3)  # here\n", "not a function", CALL
+        registering("xe.register_library_call('mine', 3)"), "not a function", CALL
     ),
     # an emitter at work
-    "applies raises": Wrong(
-        EMITTER + "    def applies(self, view, device):\n        return view.rots  # here\n" + ADDS_EMITTER, "rots"
-    ),
-    "applies answers with a truth value": Wrong(
-        (EMITTER + "    def applies(self, view, device):\n        return False\n" + ADDS_EMITTER).replace(
-            "# the class", "# here"
-        ),
-        "applies returned bool",
-    ),
-    "emit raises": Wrong(
-        EMITTER + "    def emit(self, view, device):\n        raise KeyError('x')  # here\n" + ADDS_EMITTER, "KeyError"
-    ),
-    "emit exits": Wrong(
-        EMITTER + "    def emit(self, view, device):\n        raise SystemExit(0)  # here\n" + ADDS_EMITTER,
-        "SystemExit",
-    ),
-    "emit never ends": Wrong(
-        EMITTER + "    def emit(self, view, device):\n        return self.emit(view, device)  # here\n" + ADDS_EMITTER,
-        "RecursionError",
-    ),
-    "emit gives text": Wrong(
-        (EMITTER + "    def emit(self, view, device):\n        return 'module {}'\n" + ADDS_EMITTER).replace(
-            "# the class", "# here"
-        ),
-        "emit returned str",
-    ),
-    "emit gives nothing to launch": Wrong(
-        (EMITTER + "    def emit(self, view, device):\n        return ModuleOp([])\n" + ADDS_EMITTER).replace(
-            "# the class", "# here"
-        ),
-        "emitter 'mine'",
-    ),
+    "applies raises": Wrong(an_emitter("applies", "return view.rots  # here"), "rots"),
+    "applies answers with a truth value": Wrong(an_emitter("applies", "return False"), "applies returned bool"),
+    "emit raises": Wrong(an_emitter("emit", "raise KeyError('x')  # here"), "KeyError"),
+    "emit exits": Wrong(an_emitter("emit", "raise SystemExit(0)  # here"), "SystemExit"),
+    "emit never ends": Wrong(an_emitter("emit", "return self.emit(view, device)  # here"), "RecursionError"),
+    "emit gives text": Wrong(an_emitter("emit", "return 'module {}'"), "emit returned str"),
+    "emit gives nothing to launch": Wrong(an_emitter("emit", "return ModuleOp([])"), "emitter 'mine'"),
     "emit gives IR that does not verify": Wrong(
-        (
-            EMITTER + "    def emit(self, view, device):\n        module = super().emit(view, device)\n"
-            "        next(op for op in module.walk() if op.name == 'func.return').detach()\n        return module\n"
-            + ADDS_EMITTER
-        ).replace("# the class", "# here"),
-        "does not verify",
-    ),
-    "partition raises": Wrong(
-        EMITTER + "    def partition(self, view, device):\n        return 1 / 0  # here\n" + ADDS_EMITTER,
-        "ZeroDivisionError",
-    ),
-    # a pass at work
-    "apply raises": Wrong(
-        PASS + "    def apply(self, ctx, op):\n        op.nothing()  # here\n" + ADDS_PASS, "nothing"
-    ),
-    "apply raises what tools raise": Wrong(
-        PASS + "    def apply(self, ctx, op):\n        open('/no/such/file')  # here\n" + ADDS_PASS, "FileNotFoundError"
-    ),
-    "apply never ends": Wrong(
-        PASS + "    def apply(self, ctx, op):\n        self.apply(ctx, op)  # here\n" + ADDS_PASS, "RecursionError"
-    ),
-    "apply leaves IR that does not verify": Wrong(
-        (
-            PASS + "    def apply(self, ctx, op):\n"
-            "        next(o for o in op.walk() if o.name == 'arith.negf').detach()\n" + ADDS_PASS
-        ).replace("# the class", "# here"),
-        "does not verify",
-    ),
-    "apply erases the kernel": Wrong(
-        (PASS + "    def apply(self, ctx, op):\n        [o.detach() for o in list(op.body.ops)]\n" + ADDS_PASS).replace(
-            "# the class", "# here"
+        an_emitter(
+            "emit",
+            "module = super().emit(view, device)",
+            "next(op for op in module.walk() if op.name == 'func.return').detach()",
+            "return module",
         ),
-        "pass 'mine'",
+        "does not verify",
     ),
-    "a pass on HLO raises": Wrong(
-        PASS
-        + "    def apply(self, ctx, op):\n        op.nothing()  # here\n"
-        + ADDS_PASS.replace("'xla-flatten-tensors'", "'xla-fuse-entry', of='graph'"),
-        "nothing",
+    "partition raises": Wrong(an_emitter("partition", "return 1 / 0  # here"), "ZeroDivisionError"),
+    # a pass at work
+    "apply raises": Wrong(a_pass(RAISES), "nothing"),
+    "apply raises what tools raise": Wrong(a_pass("open('/no/such/file')  # here"), "FileNotFoundError"),
+    "apply never ends": Wrong(a_pass("self.apply(ctx, op)  # here"), "RecursionError"),
+    "apply leaves IR that does not verify": Wrong(
+        a_pass("next(o for o in op.walk() if o.name == 'arith.negf').detach()"), "does not verify"
     ),
-    "a pass on a program raises": Wrong(
-        PASS
-        + "    def apply(self, ctx, op):\n        op.nothing()  # here\n"
-        + ADDS_PASS.replace("'xla-flatten-tensors'", "'graph', of='program'"),
-        "nothing",
-        PROGRAM,
-    ),
+    "apply erases the kernel": Wrong(a_pass("[o.detach() for o in list(op.body.ops)]"), "pass 'mine'"),
+    "a pass on HLO raises": Wrong(a_pass(RAISES, where="after='xla-fuse-entry', of='graph'"), "nothing"),
+    "a pass on a program raises": Wrong(a_pass(RAISES, where="after='graph', of='program'"), "nothing", PROGRAM),
     "a pass on a program's kernels raises": Wrong(
-        PASS
-        + "    def apply(self, ctx, op):\n        op.nothing()  # here\n"
-        + ADDS_PASS.replace("after='xla-flatten-tensors'", "before='llvm-dialect', of='program-kernel'"),
-        "nothing",
-        PROGRAM,
+        a_pass(RAISES, where="before='llvm-dialect', of='program-kernel'"), "nothing", PROGRAM
     ),
     # a library call at work
-    "a call raises": Wrong(
-        BASE + "def mine(call):\n    return [call.operands[7]]  # here\n" + ADDS_CALL, "IndexError", CALL, RUN
-    ),
+    "a call raises": Wrong(a_call("def mine(call):\n    return [call.operands[7]]  # here\n"), "IndexError", CALL, RUN),
     "a call gives too many results": Wrong(
-        BASE + "def mine(call):  # here\n    return [*call.operands, *call.operands]\n" + ADDS_CALL,
+        a_call("def mine(call):  # here\n    return [*call.operands, *call.operands]\n"),
         "returned float32[3], float32[3], not float32[3]",
         CALL,
         RUN,
     ),
     "a call gives another shape": Wrong(
-        BASE + "def mine(call):  # here\n    return [call.operands[0][:2]]\n" + ADDS_CALL,
+        a_call("def mine(call):  # here\n    return [call.operands[0][:2]]\n"),
         "returned float32[2], not float32[3]",
         CALL,
         RUN,
     ),
-    "a call gives no list": Wrong(
-        BASE + "def mine(call):  # here\n    return None\n" + ADDS_CALL, "NoneType", CALL, RUN
-    ),
+    "a call gives no list": Wrong(a_call("def mine(call):  # here\n    return None\n"), "NoneType", CALL, RUN),
     "a call's configuration raises": Wrong(
-        BASE
-        + "def mine(call):\n    return call.operands\ndef configured(op):\n    return op.nothing  # here\n"
-        + ADDS_CALL.replace("mine)", "mine, configured)"),
+        a_call(
+            "def mine(call):\n    return call.operands\ndef configured(op):\n    return op.nothing  # here\n",
+            "mine, configured",
+        ),
         "nothing",
         CALL,
         RUN,
     ),
 }
-
-
-@pytest.fixture
-def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a plugin registers is gone after its test, and entry points are read again."""
-    monkeypatch.setattr(emit, "HERO_RULES", dict(emit.HERO_RULES))
-    monkeypatch.setattr(pass_lists, "LISTS", dict(pass_lists.LISTS))
-    monkeypatch.setattr(plugins, "_registered", [])
-    monkeypatch.setattr(plugins, "_failed", [])
-    monkeypatch.setattr(plugins, "_loaded", set())
-    monkeypatch.setattr("xla_emitters.device._ADDED", {})
-    targets, functions = dict(custom_calls._TARGETS), dict(FUNCTIONS)
-    yield
-    sys.modules.pop("wrong_plugin", None)
-    for table, before in ((custom_calls._TARGETS, targets), (FUNCTIONS, functions)):
-        table.clear()
-        table.update(before)  # type: ignore[arg-type]
 
 
 def installed(folder: Path, module: str, group: str, entry: str) -> Path:
@@ -297,7 +222,6 @@ def test_the_fault_is_the_plugins(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    nothing_stays: None,
 ) -> None:
     file = installed(tmp_path, wrong.module, plugins.PLUGINS, wrong.entry)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
@@ -316,7 +240,7 @@ def test_the_fault_is_the_plugins(
 
 
 def test_plugins_can_be_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], nothing_stays: None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The warning about a plugin that cannot be imported says how, once."""
     installed(tmp_path, WRONG["an exception at import"].module, plugins.PLUGINS, "wrong_plugin:register")

@@ -138,6 +138,7 @@ class Facts:
             raise self._conflict(fact) from None
         except TooLarge:
             return self
+        known.finish()
         return Facts((*self.stated, fact), known)
 
     # -- queries

@@ -72,12 +72,20 @@ class Knowledge:
     rewrites   equations that define no symbol
     limits     polynomial without constant, coefficients without common factor, the first positive -> its bounds
     residues   polynomial, likewise -> its remainder
+
+    Once all facts are in it (`finish`), answers are kept: a program has few different sizes, and asks about each thousands of times.
     """
 
     solved: dict[str, Size] = field(default_factory=dict[str, Size])
     rewrites: tuple[_Rewrite, ...] = ()
     limits: dict[Size, Interval] = field(default_factory=dict[Size, Interval])
     residues: dict[Size, Residue] = field(default_factory=dict[Size, Residue])
+    _simplified: dict[Size, Size] | None = None
+    _bounds: dict[Size, Interval] | None = None
+
+    def finish(self) -> None:
+        """Nothing is added from now on."""
+        self._simplified, self._bounds = {}, {}
 
     def copy(self) -> Knowledge:
         return Knowledge(dict(self.solved), self.rewrites, dict(self.limits), dict(self.residues))
@@ -247,6 +255,13 @@ class Knowledge:
         return None
 
     def simplify(self, size: Size) -> Size:
+        if self._simplified is None:
+            return self._simplest(size)
+        if (found := self._simplified.get(size)) is None:
+            found = self._simplified[size] = self._simplest(size)
+        return found
+
+    def _simplest(self, size: Size) -> Size:
         size = self.reduce(size)
         if size.depth == 0:
             return size
@@ -320,6 +335,13 @@ class Knowledge:
 
     def bounds(self, size: Size) -> Interval:
         """The bounds of a simplified size: the intersection over all of its forms."""
+        if self._bounds is None:
+            return self._narrowest(size)
+        if (found := self._bounds.get(size)) is None:
+            found = self._bounds[size] = self._narrowest(size)
+        return found
+
+    def _narrowest(self, size: Size) -> Interval:
         result = self.plain_bounds(size)
         for other, rest in self.other_forms(size):
             result = result.intersect(self.plain_bounds(other) + rest)

@@ -145,7 +145,7 @@ class _Parser(ExpressionCursor):
     stage = "indexing_map.parse"
     groups = "parentheses"
     max_nesting = 100  # far deeper than in maps that compilers write
-    marks = token_pattern(r"->|[-()\[\]{},:+*/]", "A-Za-z")
+    pattern = token_pattern(r"->|[-()\[\]{},:+*/]", "A-Za-z")
 
     def __init__(self, text: str, file: str):
         super().__init__(text, file)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import ClassVar
 
 from xla_emitters.algebra.size import MAX_DEGREE, OPERATIONS, Size, TooLarge, operation
 from xla_emitters.support.cursor import ExpressionCursor, ExpressionKind, ExpressionToken, token_pattern
@@ -53,8 +54,11 @@ class _Parser(ExpressionCursor):
     stage = "shapes.parse"
     groups = "parentheses and signs"
     max_nesting = 60
-    marks = token_pattern(r"\.\.\.|[-+*^(),]", "A-Za-z_")
-    hints = {"/": "floordiv(a, b)", "%": "mod(a, b)"}  # noqa: RUF012 - a constant of the class
+    pattern = token_pattern(r"\.\.\.|[-+*^(),]", "A-Za-z_")
+    faults: ClassVar = {
+        "/": ("unexpected character '/'", "floordiv(a, b)"),
+        "%": ("unexpected character '%'", "mod(a, b)"),
+    }
 
     def size(self) -> Size:
         start = self.token

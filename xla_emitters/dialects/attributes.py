@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -98,6 +98,18 @@ def vector_type(element: Attribute, shape: tuple[int, ...]) -> VectorType[Attrib
 def int_attr(value: int) -> IntAttr:
     """`IntAttr(value)`: a line or a column."""
     return IntAttr(value)
+
+
+@lru_cache(4096)
+def name_of_constant(value: Attribute | None) -> str:
+    """The name that MLIR gives a constant, without `%`: `c4`, `c4_i32`, `true`, `cst`."""
+    if not isinstance(value, IntegerAttr):
+        return "cst"
+    found = cast(IntegerAttr[IntegerType | IndexType], value)
+    number, kind = found.value.data, found.type
+    if isinstance(kind, IndexType):
+        return f"c{number}"
+    return f"c{number}_{kind}" if kind.width.data != 1 else "true" if number else "false"
 
 
 class AttributeNumbers:

@@ -18,7 +18,7 @@ pattern driver does that to every op that a pattern inserts, `run_pass` to all a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from inspect import getclosurevars
@@ -34,6 +34,7 @@ from xla_emitters.dialects.quick_op import QuickOp, quick_ops
 
 OpT = TypeVar("OpT", bound=IRDLOperation)
 AdoptedT = TypeVar("AdoptedT", bound=Operation)
+KindT = TypeVar("KindT", Operation, Attribute)
 
 _OWN: dict[type[Operation], type[Operation]] = {}
 """xDSL's class of an op -> ours, of the dialects that are loaded."""
@@ -112,8 +113,8 @@ def _all_of(checks: Sequence[Callable[[Any], None]]) -> Callable[[Any], None] | 
 
 def dialect_of(
     xdsls: Dialect,
-    ops: Sequence[type[Operation]] = (),
-    attributes: Sequence[type[Attribute]] = (),
+    ops: Iterable[type[Operation]] = (),
+    attributes: Iterable[type[Attribute]] = (),
     interfaces: Any = None,
     *,
     names: dict[str, Any] | None = None,
@@ -121,8 +122,12 @@ def dialect_of(
     """xDSL's dialect, with `ops` and `attributes` added, or in place of those of the same name.
 
     interfaces  in place of xDSL's, which are kept by default
-    names       of the module: xDSL's other ops are replaced by quick subclasses, in the dialect and here
+    names       of the module: its ops and attributes of the dialect are added too; xDSL's other ops are replaced by quick subclasses, in
+                the dialect and here
     """
+    if names is not None:
+        ops = list(dict.fromkeys((*ops, *classes_among(names, Operation, xdsls))))
+        attributes = list(dict.fromkeys((*attributes, *classes_among(names, Attribute, xdsls))))
     by_name = {op.name: op for op in ops}
     if names is not None:
         made = quick_ops(op for op in xdsls.operations if op.name not in by_name)
@@ -140,6 +145,18 @@ def dialect_of(
         [*(attribute for attribute in xdsls.attributes if attribute.name not in named), *attributes],
         xdsls._interfaces if interfaces is None else interfaces,  # pyright: ignore[reportPrivateUsage]  # nothing else lists them
     )
+
+
+def classes_among(names: Mapping[str, Any], kind: type[KindT], dialect: Dialect | str) -> list[type[KindT]]:
+    """The ops or attributes of a dialect that have a name in a module, each once; of xDSL's dialect those that it does not have."""
+    mine, besides = f"{dialect}.", set[Any]()
+    if isinstance(dialect, Dialect):
+        mine, besides = f"{dialect.name}.", {*dialect.operations, *dialect.attributes}
+    # Not by issubclass: of every class that is none xDSL's metaclass keeps a note.
+    classes = [each for each in names.values() if isinstance(each, type) and kind in each.__mro__]
+    return [
+        each for each in dict.fromkeys(classes) if getattr(each, "name", "").startswith(mine) and each not in besides
+    ]
 
 
 def _adopt_what_is_made(ours: type[Operation], xdsls: type[Operation]) -> None:

@@ -35,6 +35,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
+    LocationAttr,
     MemRefType,
     StringAttr,
     i1,
@@ -70,6 +71,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.attributes import NONE, string
 from xla_emitters.dialects.hlo.base import HloOp, opcode_of
+from xla_emitters.dialects.hlo.placement import DEVICE, GPU
 from xla_emitters.dialects.hlo.types import ArrayType, array_type, tuple_type
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
@@ -260,6 +262,30 @@ class FusionOp(QuickOp):
     kind = opt_prop_def(StringAttr)
     body = region_def("single_block")
     traits = traits_def(RecursiveMemoryEffect())
+
+    @staticmethod
+    def of(name: str, kind: str, ops: Sequence[Operation], location: LocationAttr) -> FusionOp:
+        """These ops as one kernel of the device."""
+        made = FusionOp(
+            properties={"fusion_name": StringAttr(name), "kind": StringAttr(kind)},
+            regions=[Region(Block([*ops, TerminatorOp(operands=[[]])]))],
+        )
+        made.attributes[DEVICE] = StringAttr(GPU)
+        made.location = location
+        return made
+
+    @property
+    def ops(self) -> list[BufferOp]:
+        """The ops on buffers in it."""
+        return [op for op in self.body.block.ops if isinstance(op, BufferOp)]
+
+    @property
+    def label(self) -> str:
+        return self.fusion_name.data if self.fusion_name is not None else "fusion"
+
+    @property
+    def kind_text(self) -> str:
+        return self.kind.data if self.kind is not None else ""
 
 
 @op_definition

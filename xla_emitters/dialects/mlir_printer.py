@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from math import isfinite
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -26,7 +25,6 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FloatAttr,
     FunctionType,
-    IndexType,
     IntegerAttr,
     IntegerType,
     LocationAttr,
@@ -39,6 +37,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator
 
+from xla_emitters.dialects.attributes import name_of_constant
 from xla_emitters.dialects.float_bits import hexadecimal, print_dense
 from xla_emitters.dialects.quick_format import Piece, pieces_of
 from xla_emitters.dialects.quick_op import blocks_of, op_of, operands_of, ops_of
@@ -49,14 +48,11 @@ Spelling: TypeAlias = Literal["seed", "upstream"]
 
 # Ours -> today's XLA's. Ops of the `xla_gpu` dialect that are not here have the same name in both.
 UPSTREAM_NAMES = {
-    "xla_gpu.apply_indexing": "xla.apply_indexing",
-    "xla_gpu.atomic_rmw": "xla.atomic_rmw",
-    "xla_gpu.get_dynamic_dim_size": "xla.get_dynamic_dim_size",
-    "xla_gpu.loop": "xla.loop",
-    "xla_gpu.predicated_extract": "xla.predicated_extract",
-    "xla_gpu.predicated_insert": "xla.predicated_insert",
-    "xla_gpu.pure_call": "xla.pure_call",
-    "xla_gpu.yield": "xla.yield",
+    f"xla_gpu.{name}": f"xla.{name}"
+    for name in (
+        *("apply_indexing", "atomic_rmw", "get_dynamic_dim_size", "loop"),
+        *("predicated_extract", "predicated_insert", "pure_call", "yield"),
+    )
 }
 
 
@@ -112,21 +108,7 @@ def print_parts(
 
 
 def _constant_name(op: Operation) -> str:
-    """`c4`, `c4_i32`, `true`, `cst`."""
-    value = op.properties.get("value")
-    if isinstance(value, IntegerAttr):
-        found = cast(IntegerAttr[IntegerType | IndexType], value)
-        number, suffix = found.value.data, _suffix_of(found.type)
-        return ("true" if number else "false") if suffix is None else f"c{number}{suffix}"
-    return "cst"
-
-
-@cache
-def _suffix_of(type: IntegerType | IndexType) -> str | None:  # noqa: A002 (xDSL's name)
-    """What follows the number in a constant's name; None for a bit."""
-    if isinstance(type, IndexType):
-        return ""
-    return None if type.width.data == 1 else f"_{type}"
+    return name_of_constant(op.properties.get("value"))
 
 
 def _with_dimension(prefix: str) -> Callable[[Operation], str]:

@@ -100,3 +100,10 @@ def _range_of_argument(block: Block, number: int) -> Interval | None:
             return op.range_of_body_argument(number)
         case _:
             return None
+
+
+def bounds_of(value: SSAValue, bounds: Interval) -> Interval:
+    """`bounds`, and within its range if the value has one that they meet."""
+    known = range_of_value(value)
+    both = bounds if known is None else bounds.intersect(known)
+    return both if both.is_feasible else bounds

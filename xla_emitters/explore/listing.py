@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -215,9 +216,8 @@ def _listed_fusion(fusion: ListedFusion, kernels: Sequence[LoweredKernel]) -> Li
         {"kernel": kernel.name, "grid": [None, None, None], "block": list(kernel.block)} for kernel in kernels
     )
     made = "+".join(dict.fromkeys(kernel.schedule for kernel in kernels)) or None
-    has_code = bool(kernels)
-    where = fusion.name, "ENTRY"
-    return ListedKernel(*where, made, fusion.kind, launches, (), True, has_code, "", None, "", fusion.results)
+    of = fusion.name, "ENTRY", made, fusion.kind
+    return ListedKernel(*of, launches, (), True, bool(kernels), "", None, "", fusion.results)
 
 
 def _as_one_kernel(module: ModuleOp) -> ComputationOp | None:
@@ -268,19 +268,15 @@ def _steps(apart: ModuleOp) -> Iterator[tuple[ComputationOp, HloOp]]:
 
 def _listed_kernel(alone: ModuleOp, view: FusionView, where: tuple[str, str], options: CompileOptions) -> ListedKernel:
     """The row of a fusion; `alone` is a module with only that fusion."""
-    place, results = _written(view.place), tuple(str(array_spec(each)) for each in view.result_types)
+    results, opcode = tuple(str(array_spec(each)) for each in view.result_types), view.roots[0].opcode
+    row = partial(ListedKernel, *where, other_compiler=view.other_compiler, place=_written(view.place), results=results)
     if calls := _library_calls_alone(alone):
-        return ListedKernel(
-            *where, None, view.roots[0].opcode, (), calls, True, False, "", view.other_compiler, place, results
-        )
+        return row(None, opcode, (), calls, True, False, "")
     try:
         hero = find_non_trivial_hero(view, view.roots[0]).opcode
         program = compile_module(alone, _up_to_emission(options))
     except XlaEmittersError as error:
-        opcode = view.roots[0].opcode
-        return ListedKernel(
-            *where, None, opcode, (), (), False, False, error.message, view.other_compiler, place, results
-        )
+        return row(None, opcode, (), (), False, False, error.message)
     emitters = [
         str(decision.data["name"])
         for trace in program.traces
@@ -293,9 +289,7 @@ def _listed_kernel(alone: ModuleOp, view: FusionView, where: tuple[str, str], op
     )
     calls = tuple(call.name for call in program.calls)
     made = "+".join(dict.fromkeys(emitters)) or None
-    return ListedKernel(
-        *where, made, hero, launches, calls, True, bool(launches), "", view.other_compiler, place, results
-    )
+    return row(made, hero, launches, calls, True, bool(launches), "")
 
 
 def _library_calls_alone(alone: ModuleOp) -> tuple[str, ...]:
@@ -320,12 +314,12 @@ def _listed_call(op: HloOp, where: tuple[str, str]) -> ListedCall:
     target = op.properties.get("custom_call_target")
     opcode = "done" if is_wait(op) else op.opcode
     named = (*where, target.data.strip('"') if isinstance(target, StringAttr) else opcode)
-    place = _written(written_at(op))
     results = tuple(str(array_spec(leaf)) for leaf in leaf_types(op.result.type) if is_array(leaf))
     try:
-        return ListedCall(*named, library_call_of(op)[0], True, "", place, results)
+        function, reason = library_call_of(op)[0], ""
     except XlaEmittersError as error:
-        return ListedCall(*named, None, False, error.message, place, results)
+        function, reason = None, error.message
+    return ListedCall(*named, function, function is not None, reason, _written(written_at(op)), results)
 
 
 def _written(place: Place | None) -> str:

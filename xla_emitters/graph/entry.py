@@ -10,8 +10,10 @@ The arrays of a tuple are numbered by leaf: nested tuples are flattened in order
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp, TupleType
-from xdsl.ir import SSAValue
+from collections.abc import Callable, Iterable
+
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TupleType, i64
+from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
@@ -22,7 +24,7 @@ from xla_emitters.dialects.hlo.computation import (
     find_computation,
 )
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
-from xla_emitters.dialects.hlo.types import element_of, leaf_types
+from xla_emitters.dialects.hlo.types import element_of, leaf_types, tuple_types
 from xla_emitters.dialects.verification import place_from_location
 from xla_emitters.errors import VerifyError
 
@@ -68,8 +70,31 @@ def changes_width(op: BitcastOp) -> bool:
 
 def leaves_of_element(op: GetTupleElementOp) -> tuple[int, int]:
     """The number of the first leaf of a tuple's element among the tuple's leaves, and the number of the element's leaves."""
-    whole = op.operands[0].type
-    assert isinstance(whole, TupleType)
-    index = op.index.value.data
-    before = sum(len(leaf_types(ir_type)) for ir_type in whole.types.data[:index])
-    return before, len(leaf_types(whole.types.data[index]))
+    return leaves_before(op.operands[0].type, op.index.value.data)
+
+
+def leaves_before(ir_type: Attribute, index: int) -> tuple[int, int]:
+    """The number of leaves of a tuple before its element `index`, and the number of leaves of that element."""
+    types = tuple_types(ir_type)
+    return sum(len(leaf_types(part)) for part in types[:index]), len(leaf_types(types[index]))
+
+
+def leaf_at(ir_type: Attribute, path: Iterable[int]) -> int:
+    """The number of the first leaf of the element at `path`, an index for each level of nested tuples."""
+    number = 0
+    for index in path:
+        number += leaves_before(ir_type, index)[0]
+        ir_type = tuple_types(ir_type)[index]
+    return number
+
+
+def tuple_elements(value: SSAValue, insert: Callable[[HloOp], SSAValue], name: str = "") -> list[SSAValue]:
+    """The elements of a tuple as values of their own; [value] for an array. `name`: begins their names; "": that of the tuple."""
+    if not isinstance(value.type, TupleType):
+        return [value]
+    assert isinstance(value.owner, HloOp)
+    stem = name or value.owner.instruction_name.data
+    return [
+        insert(GetTupleElementOp([value], ir_type, f"{stem}.{n}", {"index": IntegerAttr(n, i64)}))
+        for n, ir_type in enumerate(value.type.types)
+    ]

@@ -38,34 +38,29 @@ class FlattenParametersPass(KernelPass):
     name = "xla-flatten-parameters"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        flatten_parameters(op)
-
-
-def flatten_parameters(module: ModuleOp) -> None:
-    """See the file's head. If no parameter is a tuple, the module is not changed. raises VerifyError without an ENTRY."""
-    entry = entry_of(module)
-    parameters = entry.parameters
-    if not any(isinstance(parameter.result.type, TupleType) for parameter in parameters):
-        return
-    leaves = _Leaves({op.instruction_name.data for op in entry.instructions})
-    for parameter in parameters:
-        leaves.give(parameter)
-    for made in reversed(leaves.tuples):
-        for use in list(made.result.uses):
-            if isinstance(element := use.operation, GetTupleElementOp):
-                Rewriter.replace_op(element, (), [made.operands[element.index.value.data]])
-    for made in reversed(leaves.tuples):
-        if made.result.first_use is None:
-            Rewriter.erase_op(made)
-    for name in _BY_NUMBER:
-        module.attributes.pop(name, None)
-    aliases = module.attributes.pop(_ALIASES, None)
-    if isa(aliases, ArrayAttr[AliasAttr]):
-        module.attributes[_ALIASES] = ArrayAttr(
-            AliasAttr(alias.output, number, (), alias.alias_kind.data)
-            for alias in aliases
-            if (number := leaves.numbers.get((alias.parameter, alias.index))) is not None
-        )
+        entry = entry_of(op)
+        parameters = entry.parameters
+        if not any(isinstance(parameter.result.type, TupleType) for parameter in parameters):
+            return
+        leaves = _Leaves({each.instruction_name.data for each in entry.instructions})
+        for parameter in parameters:
+            leaves.give(parameter)
+        for made in reversed(leaves.tuples):
+            for use in list(made.result.uses):
+                if isinstance(element := use.operation, GetTupleElementOp):
+                    Rewriter.replace_op(element, (), [made.operands[element.index.value.data]])
+        for made in reversed(leaves.tuples):
+            if made.result.first_use is None:
+                Rewriter.erase_op(made)
+        for name in _BY_NUMBER:
+            op.attributes.pop(name, None)
+        aliases = op.attributes.pop(_ALIASES, None)
+        if isa(aliases, ArrayAttr[AliasAttr]):
+            op.attributes[_ALIASES] = ArrayAttr(
+                AliasAttr(alias.output, number, (), alias.alias_kind.data)
+                for alias in aliases
+                if (number := leaves.numbers.get((alias.parameter, alias.index))) is not None
+            )
 
 
 @dataclass

@@ -83,7 +83,7 @@ def needed(shape: Sequence[int], indexings: Sequence[Indexing]) -> NeededElement
 
 def _points(of: IndexingMap) -> int:
     """Number of points in the box of the map's variables; constraints are ignored."""
-    return 0 if of.is_known_empty else math.prod(v.bounds.upper - v.bounds.lower + 1 for v in of.variables)
+    return 0 if of.is_known_empty else math.prod(v.bounds.trip_count for v in of.variables)
 
 
 def _image(of: IndexingMap, shape: Sequence[int]) -> NeededElements:
@@ -93,7 +93,7 @@ def _image(of: IndexingMap, shape: Sequence[int]) -> NeededElements:
     elements, exact = 1, True
     for mask, results in _groups(of):
         variables = [of.variables[number] for number in bits_of(mask)]
-        points = math.prod(v.bounds.upper - v.bounds.lower + 1 for v in variables)
+        points = math.prod(v.bounds.trip_count for v in variables)
         if points <= MOST_POINTS:
             values = _values(of, mask)
             keys, holds = np.zeros(points, np.int64), _holds(of, values, points, mask)
@@ -105,7 +105,7 @@ def _image(of: IndexingMap, shape: Sequence[int]) -> NeededElements:
             elements *= int(touched.sum())
         else:
             ranges = [of.result_range(number).intersect(Interval(0, shape[number] - 1)) for number in results]
-            elements *= min(points, math.prod(r.upper - r.lower + 1 for r in ranges))
+            elements *= min(points, math.prod(r.trip_count for r in ranges))
             is_interval = len(results) == 1 and not of.constraints and _has_no_gaps(of, of.results[results[0]])
             exact = exact and is_interval
     return NeededElements(elements, exact)

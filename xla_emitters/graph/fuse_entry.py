@@ -27,28 +27,23 @@ from xla_emitters.graph.entry import changes_width, is_same_memory
 from xla_emitters.graph.fusion_parts import Part, Parting, copying, is_fusible_bitcast, taken_inside
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.refusals import supported_view
-from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
+from xla_emitters.rewrite.kernel_pass import KernelPass, Skip
 from xla_emitters.support.late_dataclass import dataclass
 
 
 @dataclass(frozen=True)
 class FuseEntryPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
+    """See the file's head. For a module of the `hlo` dialect. An ENTRY that is one kernel stays as it is."""
 
     name = "xla-fuse-entry"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        fuse_entry(op, self.skip)
-
-
-def fuse_entry(module: ModuleOp, skip: Skip = skip_silently) -> None:
-    """See the file's head. An ENTRY that is one kernel stays as it is. `skip` gets each instruction that stays, and the reason."""
-    computations = control_computations(module)
-    if is_one_kernel(computations[-1]):
-        return
-    names = Names(module)
-    for computation in computations:
-        _fuse(names, computation, skip)
+        computations = control_computations(op)
+        if is_one_kernel(computations[-1]):
+            return
+        names = Names(op)
+        for computation in computations:
+            _fuse(names, computation, self.skip)
 
 
 def _fuse(names: Names, around: ComputationOp, skip: Skip) -> None:

@@ -40,7 +40,7 @@ from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import BroadcastOp
 from xla_emitters.dialects.hlo.types import dims_of, is_array
 from xla_emitters.graph.control_computations import control_computations, fusions_of
-from xla_emitters.graph.entry import computation_of
+from xla_emitters.graph.entry import computation_of, tuple_elements
 from xla_emitters.graph.fusion_parts import NewComputation, new_fusion
 from xla_emitters.graph.loop_recurrences import proved_trips
 from xla_emitters.graph.names import Names
@@ -112,11 +112,7 @@ class _ElementwiseLoop:
         """The arrays of a state."""
         if isinstance(state.owner, TupleOp):
             return list(state.owner.operands)
-        assert isinstance(state.type, TupleType)
-        return [
-            names.add(GetTupleElementOp([state], ir_type, f"state.{n}", {"index": IntegerAttr(n, i64)}), before)
-            for n, ir_type in enumerate(state.type.types)
-        ]
+        return tuple_elements(state, lambda op: names.add(op, before), "state")
 
     def _results(
         self, names: Names, leaves: Sequence[SSAValue], before: HloOp, changed: Sequence[int]
@@ -128,12 +124,8 @@ class _ElementwiseLoop:
             made = _Steps(self, leaves).computation(wanted)
             names.add_computation(made.callee, self.body)
             value = names.add(new_fusion(made.given, made.callee, f"{self.loop.instruction_name.data}.steps"), before)
-            for place, number in enumerate(wanted):
-                found[number] = value
-                if len(wanted) > 1:
-                    properties = {"index": IntegerAttr(place, i64)}
-                    name = f"{self.loop.instruction_name.data}.{number}"
-                    found[number] = names.add(GetTupleElementOp([value], leaves[number].type, name, properties), before)
+            for number, element in zip(wanted, tuple_elements(value, lambda op: names.add(op, before)), strict=True):
+                found[number] = element
         return found
 
     def _replace_leaves(self, names: Names, leaves: Sequence[SSAValue]) -> None:

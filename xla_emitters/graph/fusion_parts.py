@@ -16,7 +16,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import field
 from typing import TypeGuard
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, SymbolRefAttr, TupleType, i64
+from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -24,7 +24,6 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
     ComputationOp,
     FusionOp,
-    GetTupleElementOp,
     ParameterOp,
     ReturnOp,
     TupleOp,
@@ -33,10 +32,10 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import tuple_type
-from xla_emitters.graph.entry import changes_width
+from xla_emitters.graph.entry import changes_width, tuple_elements
 from xla_emitters.graph.names import Names, rename
 from xla_emitters.graph.overwrites import is_callers, may_overwrite
-from xla_emitters.graph.view import HloFusion
+from xla_emitters.graph.view import FusionView
 from xla_emitters.support.late_dataclass import dataclass
 
 
@@ -150,15 +149,7 @@ class Parting:
 
     def elements(self, value: SSAValue) -> list[SSAValue]:
         """The elements of a tuple; [value] if it is not a tuple."""
-        if not isinstance(value.type, TupleType):
-            return [value]
-        owner = value.owner
-        assert isinstance(owner, HloOp)
-        name = owner.instruction_name.data
-        return [
-            self.before(GetTupleElementOp([value], ir_type, f"{name}.{n}", {"index": IntegerAttr(n, i64)}))
-            for n, ir_type in enumerate(value.type.types)
-        ]
+        return tuple_elements(value, self.before)
 
     def replace(self, found: Sequence[tuple[HloOp, SSAValue]]) -> None:
         """Replaces the fusion's results: `found` has one (instruction, value) per root of the computation; a root may be a tuple."""
@@ -206,11 +197,10 @@ def copying(names: Names, value: SSAValue, ir_type: Attribute, before: Operation
     """
     around = before.parent_op()
     assert isinstance(around, ComputationOp)
-    array = ParameterOp(0, value.type, "array")
-    copy = CopyOp([array.result], ir_type, "copied")
-    callee = ComputationOp(f"{name}.computation", Block([array, copy, ReturnOp(copy.result)]))
-    for op in (array, copy, callee):
-        op.location = before.location
+    inside = NewComputation()
+    array = inside.insert(ParameterOp(0, value.type, "array"), before)
+    copied = inside.insert(CopyOp([array], ir_type, "copied"), before)
+    callee = inside.finish(f"{name}.computation", [copied], before)
     names.add_computation(callee, around)
     return names.add(new_fusion([value], callee, name), before)
 
@@ -247,7 +237,7 @@ def aliasing(operands: Sequence[int | None], *, is_tuple: bool) -> StringAttr:
     return StringAttr("{" + ", ".join(pairs) + "}")
 
 
-def may_write(view: HloFusion, bodies: AbstractSet[ComputationOp]) -> dict[int, SSAValue]:
+def may_write(view: FusionView, bodies: AbstractSet[ComputationOp]) -> dict[int, SSAValue]:
     """Number of a result -> the operand whose buffer it has according to HLO; only buffers that may be overwritten, and the caller's.
 
     bodies  as in `may_overwrite`

@@ -15,7 +15,7 @@ dynamic-update-slice to the wrong elements (openxla/xla#49119); here origins are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from xdsl.ir import Block, Operation, SSAValue
@@ -106,13 +106,7 @@ def _maps(op: HloOp, ask: Callable[[], tuple[IndexingMap, ...]]) -> tuple[Indexi
 def _inside(indexing_map: IndexingMap, dims: Sequence[int]) -> IndexingMap:
     """The map restricted to results inside the array: the map of an update is valid only in its window."""
     bounds = tuple((result, Interval(0, size - 1)) for result, size in zip(indexing_map.results, dims, strict=True))
-    return IndexingMap(
-        indexing_map.results,
-        indexing_map.dims,
-        indexing_map.range_vars,
-        indexing_map.runtime_vars,
-        (*indexing_map.parts.constraints, *bounds),
-    )
+    return replace(indexing_map, constraints=(*indexing_map.parts.constraints, *bounds))
 
 
 def _origins(op: HloOp, operand: int, indexing_map: IndexingMap) -> tuple[Origin, ...]:
@@ -121,9 +115,13 @@ def _origins(op: HloOp, operand: int, indexing_map: IndexingMap) -> tuple[Origin
 
 def _over(place: IndexingMap, indexing_map: IndexingMap) -> IndexingMap:
     """`place`, a map over the dims of `indexing_map`, as a map over all of its variables."""
-    dims = [Expr.variable(number) for number in range(indexing_map.num_dims)]
+    return _moved(place, map(Expr.variable, range(indexing_map.num_dims)), indexing_map)
+
+
+def _moved(place: IndexingMap, variables: Iterable[Expr], to: IndexingMap) -> IndexingMap:
+    """`place` over the variables of the map `to`, with these expressions for its own."""
     return place.with_variables_replaced(
-        dims, dims=indexing_map.dims, range_vars=indexing_map.range_vars, runtime_vars=indexing_map.runtime_vars
+        list(variables), dims=to.dims, range_vars=to.range_vars, runtime_vars=to.runtime_vars
     )
 
 
@@ -154,14 +152,7 @@ def _compose(first: Indexing, second: Indexing) -> Indexing:
         *range(dims + ranges, dims + ranges + len(first.map.range_vars)),
         *range(len(composed.variables) - len(first.map.runtime_vars), len(composed.variables)),
     ]
-    for origin in first.origins:
-        moved = origin.map.with_variables_replaced(
-            [Expr.variable(number) for number in own],
-            dims=composed.dims,
-            range_vars=composed.range_vars,
-            runtime_vars=composed.runtime_vars,
-        )
-        origins.append(Origin(origin.value, moved))
+    origins += [Origin(origin.value, _moved(origin.map, map(Expr.variable, own), composed)) for origin in first.origins]
     return _settled(composed, origins)
 
 
@@ -173,18 +164,9 @@ def _settled(indexing_map: IndexingMap, origins: Sequence[Origin]) -> Indexing:
     for number, (variable, origin) in enumerate(zip(indexing_map.runtime_vars, origins, strict=True), first):
         known = _known(origin, variable, indexing_map)
         replacements[number] = replacements[number] if known is None else known
-    whole = {
-        "dims": indexing_map.dims,
-        "range_vars": indexing_map.range_vars,
-        "runtime_vars": indexing_map.runtime_vars,
-    }
-    indexing_map = indexing_map.with_variables_replaced(replacements, **whole).simplify()
-    whole = {
-        "dims": indexing_map.dims,
-        "range_vars": indexing_map.range_vars,
-        "runtime_vars": indexing_map.runtime_vars,
-    }
-    places = [_boxed(origin.map).with_variables_replaced(replacements, **whole).simplify() for origin in origins]
+    indexing_map = _moved(indexing_map, replacements, indexing_map).simplify()
+    # An origin's map is valid in the whole domain of the map that it belongs to.
+    places = [_moved(replace(origin.map, constraints=()), replacements, indexing_map).simplify() for origin in origins]
     smaller, removed = indexing_map.remove_unused_symbols()
     if not removed:
         return Indexing(indexing_map, _named(origins, places))
@@ -197,18 +179,12 @@ def _settled(indexing_map: IndexingMap, origins: Sequence[Origin]) -> Indexing:
         Expr.variable(staying.index(n)) if n in staying else Expr.constant(0)
         for n in range(len(indexing_map.variables))
     ]
-    whole = {"dims": smaller.dims, "range_vars": smaller.range_vars, "runtime_vars": smaller.runtime_vars}
-    shrunk = [places[number].with_variables_replaced(position, **whole) for number in kept]
+    shrunk = [_moved(places[number], position, smaller) for number in kept]
     return Indexing(smaller, _named([origins[number] for number in kept], shrunk))
 
 
 def _named(origins: Iterable[Origin], places: Iterable[IndexingMap]) -> tuple[Origin, ...]:
     return tuple(Origin(origin.value, place) for origin, place in zip(origins, places, strict=True))
-
-
-def _boxed(indexing_map: IndexingMap) -> IndexingMap:
-    """The map without constraints: an origin's map is valid in the whole domain of the map that it belongs to."""
-    return IndexingMap(indexing_map.results, indexing_map.dims, indexing_map.range_vars, indexing_map.runtime_vars)
 
 
 def _known(origin: Origin, variable: Variable, indexing_map: IndexingMap) -> Expr | None:

@@ -47,7 +47,7 @@ from xla_emitters.graph.kinds import kind_of
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.overwrites import may_overwrite, next_values, state_leaf
 from xla_emitters.graph.refusals import supported_view
-from xla_emitters.graph.view import HloFusion
+from xla_emitters.graph.view import FusionView
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -112,7 +112,7 @@ def _results_of_others(entry: ComputationOp) -> Iterator[tuple[Operation, int]]:
             made.add(producer)
 
 
-def _updates_elsewhere(view: HloFusion, bodies: AbstractSet[ComputationOp]) -> tuple[int, ...]:
+def _updates_elsewhere(view: FusionView, bodies: AbstractSet[ComputationOp]) -> tuple[int, ...]:
     """Per result, the number of the parameter that it updates; () if all are in place, or some are not updates."""
     updates = find_in_place_updates(view)
     if isinstance(updates, str):
@@ -125,7 +125,7 @@ def _updates_elsewhere(view: HloFusion, bodies: AbstractSet[ComputationOp]) -> t
 
 def _next_state(
     fusion: FusionOp,
-    view: HloFusion,
+    view: FusionView,
     bodies: AbstractSet[ComputationOp],
     made: Mapping[tuple[HloOp, int], Sequence[int]],
 ) -> tuple[int | None, ...]:
@@ -158,14 +158,14 @@ def _next_state(
     return tuple(places) if any(place is not None for place in places) else ()
 
 
-def _in_place(view: HloFusion, numbers: tuple[int, ...], bodies: AbstractSet[ComputationOp]) -> list[bool]:
+def _in_place(view: FusionView, numbers: tuple[int, ...], bodies: AbstractSet[ComputationOp]) -> list[bool]:
     """Per result, whether it is in the buffer of that operand, and of no other."""
     wanted = may_write(view, bodies)
     operands = [view.operands[number] for number in numbers]
     return [wanted.get(at) is value and view.operands.count(value) == 1 for at, value in enumerate(operands)]
 
 
-def _in_types_of_operands(names: Names, fusion: FusionOp, view: HloFusion) -> FusionOp:
+def _in_types_of_operands(names: Names, fusion: FusionOp, view: FusionView) -> FusionOp:
     """The fusion with its updates in the types of the arrays that they update; bitcasts convert its results back.
 
     Aliased arrays have one type; in the fusion, the update or the array may be a bitcast.
@@ -194,7 +194,7 @@ def _in_types_of_operands(names: Names, fusion: FusionOp, view: HloFusion) -> Fu
 def _update_copies(
     names: Names,
     fusion: FusionOp,
-    view: HloFusion,
+    view: FusionView,
     updated: tuple[int, ...],
     bodies: AbstractSet[ComputationOp],
 ) -> None:

@@ -4,7 +4,7 @@
       %a = fusion(%x, %y), calls=first             %p0, %p1, %p2 = parameters
       %c = custom-call(%a)               ->        %a = fusion(%p0, %p1), calls=first
       %b = fusion(%c), calls=second                %b = fusion(%p2), calls=second
-                                                   ROOT %fusions = tuple(%a, %b)
+                                                   ROOT %results = tuple(%a, %b)
 
 For kernels of a module that cannot run as a whole, and to look at one fusion without the rest. The new module contains only the
 computations that the fusions call, and none of the old module's attributes about ENTRY's parameters.
@@ -15,20 +15,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import SSAValue
 
-from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
     ComputationOp,
     FusionOp,
     ParameterOp,
-    ReturnOp,
-    TupleOp,
     find_computation,
     fresh_name,
     reached_from,
 )
-from xla_emitters.dialects.hlo.types import tuple_type
+from xla_emitters.graph.fusion_parts import NewComputation
 from xla_emitters.graph.names import rename
 
 
@@ -39,28 +36,18 @@ def isolate_fusions(module: ModuleOp, fusions: Sequence[FusionOp]) -> ModuleOp:
     """
     reached = set(reached_from(find_computation(fusion, fusion.calls) for fusion in fusions))
     called = [op for op in module.ops if isinstance(op, ComputationOp) and op in reached]
-    names = set[str]()
-    parameters, calls = list[ParameterOp](), list[FusionOp]()
+    inside, count, results = NewComputation(), 0, list[SSAValue]()
     for fusion in fusions:
-        call = fusion.clone()
-        rename(call, names)
-        given = dict[SSAValue, SSAValue]()
+        call, given = fusion.clone(), dict[SSAValue, SSAValue]()
+        rename(call, inside.names)
         for operand in dict.fromkeys(fusion.operands):
-            parameter = ParameterOp(len(parameters), operand.type, f"{call.instruction_name.data}.{len(given)}")
-            rename(parameter, names)
-            parameter.location = fusion.location
-            parameters.append(parameter)
-            given[operand] = parameter.result
+            parameter = ParameterOp(count, operand.type, f"{call.instruction_name.data}.{len(given)}")
+            given[operand], count = inside.insert(parameter, fusion), count + 1
         call.operands = [given[operand] for operand in fusion.operands]
-        call.location = fusion.location
-        calls.append(call)
-    results = [call.result for call in calls]
-    made = list[HloOp]([*parameters, *calls])
-    if len(results) > 1:
-        made.append(TupleOp(results, tuple_type([result.type for result in results]), fresh_name("fusions", names)))
-    block = Block([*made, ReturnOp(made[-1].result)])
-    entry = ComputationOp(fresh_name("main", {op.sym_name.data for op in called}), block, entry=True)
+        inside.names.discard(call.instruction_name.data)
+        results.append(inside.insert(call, fusion))
+    name = fresh_name("main", {op.sym_name.data for op in called})
+    entry = inside.finish(name, results, module, is_entry=True)
     alone = ModuleOp([*(computation.clone() for computation in called), entry], {}, module.sym_name)
-    for op in (made[-1], entry, alone):
-        op.location = module.location
+    alone.location = module.location
     return alone

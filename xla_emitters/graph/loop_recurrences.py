@@ -17,7 +17,7 @@ from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp, StringAttr, TupleType
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp, integers, no_call
@@ -36,7 +36,6 @@ from xla_emitters.dialects.hlo.computation import (
 from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp
 from xla_emitters.dialects.hlo.elementwise import CompareOp, CopyOp, ElementwiseOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp
-from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import MoveOp
 from xla_emitters.dialects.hlo.types import (
     default_order,
@@ -49,6 +48,7 @@ from xla_emitters.dialects.hlo.types import (
     tuple_type,
 )
 from xla_emitters.dtypes import Array
+from xla_emitters.graph.entry import leaves_of_element
 from xla_emitters.graph.names import rename
 from xla_emitters.graph.reduction_starts import combining_opcodes
 
@@ -244,10 +244,9 @@ def _callees(op: HloOp) -> Sequence[Any]:
 
 def loop_end_of(loop: HloOp) -> LoopEnd | None:
     """What ends a `while`, over the leaves of its state; None where that is not found."""
-    if not isinstance(loop, RuleOp) or loop.opcode != "while" or len(loop.operands) != 1:
+    if loop.opcode != "while" or len(loop.operands) != 1:
         return None
-    types = leaf_types(loop.operands[0].type)
-    condition, body = (find_computation(loop, loop.symbols(name)[0]) for name in ("condition", "body"))
+    types, (condition, body) = leaf_types(loop.operands[0].type), callees_of(loop)
     rows = _Rows(types)
     leaves: list[_Value] = [(number,) for number in range(len(types))]
     state: list[_Later] = [partial(_same, leaf) for leaf in leaves]
@@ -293,9 +292,9 @@ def deciding_leaves(loop: HloOp) -> frozenset[int] | None:
 
     returns  None where it is not known
     """
-    if not isinstance(loop, RuleOp) or loop.opcode != "while" or len(loop.operands) != 1:
+    if loop.opcode != "while" or len(loop.operands) != 1:
         return None
-    condition, body = (find_computation(loop, loop.symbols(name)[0]) for name in ("condition", "body"))
+    condition, body = callees_of(loop)
     found, pending, needed = set[int](), [*_Needed().by(condition.root, 0)], _Needed()
     while pending:
         if (leaf := pending.pop()) not in found:
@@ -327,10 +326,7 @@ class _Needed:
                         return
                     leaf -= count
             case GetTupleElementOp():
-                (whole,) = op.operands
-                assert isinstance(whole.type, TupleType)
-                before = whole.type.types.data[: op.index.value.data]
-                yield from self.by(whole, leaf + sum(len(leaf_types(part)) for part in before))
+                yield from self.by(op.operands[0], leaf + leaves_of_element(op)[0])
             case HloOp():
                 for operand in op.operands:
                     for each in range(len(leaf_types(operand.type))):

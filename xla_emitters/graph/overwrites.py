@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
-from xdsl.dialects.builtin import ArrayAttr, TupleType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import ArrayAttr
+from xdsl.ir import Operation, SSAValue
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
@@ -33,6 +33,7 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import AliasAttr, leaf_types
 from xla_emitters.dialects.isa import isa
+from xla_emitters.graph.entry import leaf_at, leaves_before
 
 _MAY_PASS_ON = ("while", "conditional", "call", "async-start")
 """Opcodes of instructions whose results may be one of their operands."""
@@ -97,11 +98,11 @@ def is_last_use(value: SSAValue, fusion: FusionOp) -> bool:
             user = use.operation
             match user:
                 case GetTupleElementOp():
-                    first, count = _leaves_before(op.result.type, user.index.value.data)
+                    first, count = leaves_before(op.result.type, user.index.value.data)
                     if first <= leaf < first + count:
                         pending.append((user, leaf - first))
                 case TupleOp():
-                    pending.append((user, _leaves_before(user.result.type, use.index)[0] + leaf))
+                    pending.append((user, leaves_before(user.result.type, use.index)[0] + leaf))
                 case BitcastOp():
                     pending.append((user, leaf))
                 case HloOp() if user.opcode not in _MAY_PASS_ON:
@@ -133,21 +134,4 @@ def _source(value: SSAValue) -> tuple[HloOp, int]:
             case BitcastOp():
                 value = op.operands[0]
             case _:
-                return op, _leaf_at(op.result.type, path)
-
-
-def _leaf_at(ir_type: Attribute, path: list[int]) -> int:
-    """The number of the first leaf of the element at `path`."""
-    number = 0
-    for index in path:
-        assert isinstance(ir_type, TupleType)
-        number += _leaves_before(ir_type, index)[0]
-        ir_type = ir_type.types.data[index]
-    return number
-
-
-def _leaves_before(ir_type: Attribute, index: int) -> tuple[int, int]:
-    """The number of leaves of a tuple before its element `index`, and the number of leaves of that element."""
-    assert isinstance(ir_type, TupleType)
-    before = sum(len(leaf_types(part)) for part in ir_type.types.data[:index])
-    return before, len(leaf_types(ir_type.types.data[index]))
+                return op, leaf_at(op.result.type, path)

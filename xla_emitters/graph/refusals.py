@@ -12,10 +12,10 @@ from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.dialects.hlo.types import has_dynamic_dims, is_array, leaf_types, type_text
 from xla_emitters.errors import Unsupported
-from xla_emitters.graph.view import FusionView, HloFusion, view_of
+from xla_emitters.graph.view import FusionView, view_of
 
 
-def supported_view(source: FusionOp | ComputationOp) -> HloFusion | None:
+def supported_view(source: FusionOp | ComputationOp) -> FusionView | None:
     """The view of a fusion that becomes a kernel; None for a fusion that `refuse_unsupported` refuses."""
     view = view_of(source)
     try:

@@ -64,16 +64,11 @@ class RemoveNoOpsPass(KernelPass):
     name = "xla-remove-no-ops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        remove_no_ops(op)
-
-
-def remove_no_ops(module: ModuleOp) -> None:
-    """See the file's head. In all control computations."""
-    for computation in control_computations(module):
-        for op in list(computation.instructions):
-            if op.opcode in ("while", "conditional"):
-                _lay_out(computation, op)
-        _remove_from(computation)
+        for computation in control_computations(op):
+            for each in list(computation.instructions):
+                if each.opcode in ("while", "conditional"):
+                    _lay_out(computation, each)
+            _remove_from(computation)
 
 
 def _lay_out(computation: ComputationOp, op: HloOp) -> None:

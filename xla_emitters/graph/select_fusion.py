@@ -27,7 +27,7 @@ from xla_emitters.support.late_dataclass import dataclass
 class SelectFusionPass(KernelPass):
     """See the file's head. For a module of the `hlo` dialect.
 
-    fusion  name of the instruction; "": ENTRY stays as it is
+    fusion  name of the instruction; "": ENTRY stays as it is. raises UsageError where no control computation has it
     """
 
     name = "xla-select-fusion"
@@ -35,22 +35,16 @@ class SelectFusionPass(KernelPass):
     fusion: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.fusion:
-            select_fusion(op, self.fusion)
-
-
-def select_fusion(module: ModuleOp, name: str) -> None:
-    """See the file's head. raises UsageError where no control computation has a fusion of that name."""
-    entry = entry_of(module)
-    called = fusion_named(module, name)
-    module.attributes.pop("hlo.input_output_alias", None)
-    alone = NewComputation()
-    alone.names.add(name)  # the fusion keeps its own, which its kernel has
-    parameters = [
-        alone.insert(ParameterOp(number, value.type, f"p{number}"), called)
-        for number, value in enumerate(called.operands)
-    ]
-    alone.names.remove(name)
-    made = alone.finish(entry.sym_name.data, [alone.copy(called, parameters)], entry, is_entry=True)
-    Rewriter.insert_op(made, InsertPoint.after(entry))
-    Rewriter.erase_op(entry)
+        if not self.fusion:
+            return
+        entry, called, alone = entry_of(op), fusion_named(op, self.fusion), NewComputation()
+        op.attributes.pop("hlo.input_output_alias", None)
+        alone.names.add(self.fusion)  # the fusion keeps its own, which its kernel has
+        parameters = [
+            alone.insert(ParameterOp(number, value.type, f"p{number}"), called)
+            for number, value in enumerate(called.operands)
+        ]
+        alone.names.remove(self.fusion)
+        made = alone.finish(entry.sym_name.data, [alone.copy(called, parameters)], entry, is_entry=True)
+        Rewriter.insert_op(made, InsertPoint.after(entry))
+        Rewriter.erase_op(entry)

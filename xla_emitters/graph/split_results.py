@@ -51,29 +51,18 @@ class SplitResultsPass(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.hero_rules not in ("current", "seed"):
             raise UsageError(f"{self.name}: no rules '{self.hero_rules}'", help="current or seed")
-        if self.hero_rules != "seed":
-            split_results(op)
-
-
-def split_results(module: ModuleOp) -> None:
-    """Splits fusions, or an ENTRY that is one kernel, whose results need several kernels."""
-    entry = entry_of(module)
-    if is_one_kernel(entry):
-        if not (parts := parts_of(entry)):
+        if self.hero_rules == "seed":
             return
-        (fusion,) = fusions_of(wrap_entry(entry))
-        _split(Parting(Names(module), fusion, entry), parts)
-        return
-    names = Names(module)
-    for fusion in fusions_run_by(entry):
-        split_results_of(names, fusion)
-
-
-def split_results_of(names: Names, fusion: FusionOp) -> list[FusionOp]:
-    """Splits a fusion whose results need several kernels; returns the fusions that are there afterwards."""
-    if not (parts := parts_of(fusion)):
-        return [fusion]
-    return _split(Parting(names, fusion, computation_of(fusion)), parts)
+        entry = entry_of(op)
+        if is_one_kernel(entry):
+            if parts := parts_of(entry):
+                (fusion,) = fusions_of(wrap_entry(entry))
+                _split(Parting(Names(op), fusion, entry), parts)
+            return
+        names = Names(op)
+        for fusion in fusions_run_by(entry):
+            if parts := parts_of(fusion):
+                _split(Parting(names, fusion, computation_of(fusion)), parts)
 
 
 def parts_of(source: FusionOp | ComputationOp) -> tuple[tuple[HloOp, ...], ...]:
@@ -101,15 +90,12 @@ def _share_a_kernel(view: FusionView) -> bool:
     return any(not isinstance(each, str) for each in found)
 
 
-def _split(parting: Parting, parts: tuple[tuple[HloOp, ...], ...]) -> list[FusionOp]:
-    name = parting.callee.sym_name.data
-    calls, found = list[FusionOp](), list[tuple[HloOp, SSAValue]]()
+def _split(parting: Parting, parts: tuple[tuple[HloOp, ...], ...]) -> None:
+    name, found = parting.callee.sym_name.data, list[tuple[HloOp, SSAValue]]()
     for number, roots in enumerate(parts):
         part = Part(parting.callee)
         results = [part.take(root.result) for root in roots]
         call = parting.call(part, f"{name}.{number}", results, [], f".{number}")
         values = parting.elements(call.result) if len(roots) > 1 else [call.result]
-        calls.append(call)
         found += zip(roots, values, strict=True)
     parting.replace(found)
-    return calls

@@ -31,7 +31,7 @@ from xla_emitters.graph.names import Names
 from xla_emitters.graph.overwrites import may_overwrite
 from xla_emitters.graph.refusals import supported_view
 from xla_emitters.graph.scatters import arrays_in_place, scatter_of
-from xla_emitters.graph.view import HloFusion
+from xla_emitters.graph.view import FusionView
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -43,27 +43,22 @@ class SplitScattersPass(KernelPass):
     name = "xla-split-scatters"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        split_scatters(op)
+        entry = entry_of(op)
+        if is_one_kernel(entry):
+            view = supported_view(entry)
+            if view is None or not _not_in_place(view, frozenset()):
+                return
+            entry = wrap_entry(entry)
+        bodies, names = loop_bodies(entry), Names(op)
+        for fusion in fusions_run_by(entry):
+            view = supported_view(fusion)
+            if view is None or not (numbers := _not_in_place(view, bodies)):
+                continue
+            if not _claim_operands(fusion, view, bodies):
+                _split(Parting(names, fusion, computation_of(fusion)), numbers)
 
 
-def split_scatters(module: ModuleOp) -> None:
-    """Splits fusions, or an ENTRY that is one kernel, that scatter and cannot do so in place."""
-    entry = entry_of(module)
-    if is_one_kernel(entry):
-        view = supported_view(entry)
-        if view is None or not _not_in_place(view, frozenset()):
-            return
-        entry = wrap_entry(entry)
-    bodies, names = loop_bodies(entry), Names(module)
-    for fusion in fusions_run_by(entry):
-        view = supported_view(fusion)
-        if view is None or not (numbers := _not_in_place(view, bodies)):
-            continue
-        if not _claim_operands(fusion, view, bodies):
-            _split(Parting(names, fusion, computation_of(fusion)), numbers)
-
-
-def _not_in_place(view: HloFusion, bodies: AbstractSet[ComputationOp]) -> list[int]:
+def _not_in_place(view: FusionView, bodies: AbstractSet[ComputationOp]) -> list[int]:
     """The numbers of the arrays that a scatter cannot update in place."""
     scatter = scatter_of(view)
     if isinstance(scatter, str):
@@ -76,7 +71,7 @@ def _not_in_place(view: HloFusion, bodies: AbstractSet[ComputationOp]) -> list[i
     return [number for number, operand in enumerate(given) if aliases.get(number) is not operand]
 
 
-def _claim_operands(fusion: FusionOp, view: HloFusion, bodies: AbstractSet[ComputationOp]) -> bool:
+def _claim_operands(fusion: FusionOp, view: FusionView, bodies: AbstractSet[ComputationOp]) -> bool:
     """Marks the results as aliases of the arrays, if the fusion may overwrite all of them; returns whether it did."""
     arrays = arrays_in_place(view)
     if isinstance(arrays, str):

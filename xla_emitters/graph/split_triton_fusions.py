@@ -51,7 +51,7 @@ from xla_emitters.graph.fusion_parts import NewComputation, Part, Parting
 from xla_emitters.graph.heroes import owner_of
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.refusals import is_splittable_kind, refuse_values, without_code
-from xla_emitters.graph.view import HloFusion, view_of
+from xla_emitters.graph.view import FusionView, view_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -108,14 +108,14 @@ def split_triton_fusions(module: ModuleOp, skip: AddRemark = _silently, remark: 
             Rewriter.erase_op(computation)
 
 
-def _is_split(view: HloFusion) -> bool:
+def _is_split(view: FusionView) -> bool:
     """Whether a fusion is for Triton or cuDNN; or for XLA's emitters with an op that only a library computes: a sort."""
     if view.other_compiler is not None:
         return is_splittable_kind(view.other_compiler)
     return any(isinstance(op, RuleOp) and is_library_call(op) for op in view.instructions)
 
 
-def _remark(view: HloFusion, parts: Sequence[CutPart]) -> str:
+def _remark(view: FusionView, parts: Sequence[CutPart]) -> str:
     """The remark on a split fusion: how XLA would compile it, and the number of parts."""
     roles = (part.role if is_library_call(part.cuts[0]) else "fusion" for part in parts)
     counts = sorted(Counter(roles).items())
@@ -130,7 +130,7 @@ def _remark(view: HloFusion, parts: Sequence[CutPart]) -> str:
 # ---------------------------------------------------------------------------------------------------- inlining
 
 
-def _inlined(names: Names, view: HloFusion) -> HloFusion:
+def _inlined(names: Names, view: FusionView) -> FusionView:
     """The view of a fusion after its nested fusions and calls were inlined. The fusion then calls a computation of its own."""
     if not any(isinstance(op, FusionOp | CallOp) for op in view.computation.instructions):
         return view
@@ -179,7 +179,7 @@ class _Splitting:
     """
 
     parting: Parting
-    view: HloFusion
+    view: FusionView
     made: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
 
     def split(self) -> tuple[CutPart, ...]:

@@ -46,7 +46,7 @@ from xla_emitters.dialects.hlo.rule_ops import WAITS_FOR, RuleOp
 from xla_emitters.dialects.hlo.types import is_array, tuple_type
 from xla_emitters.graph.control_computations import control_computations
 from xla_emitters.graph.inlining import erase_unused, inline, insert
-from xla_emitters.rewrite.kernel_pass import KernelPass, Skip, skip_silently
+from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
 
 _COLLECTIVES = ("all-reduce", "all-gather", "collective-permute")
@@ -64,25 +64,20 @@ class UnwrapAsyncPass(KernelPass):
     name = "xla-unwrap-async"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        unwrap_async(op, self.skip)
-
-
-def unwrap_async(module: ModuleOp, skip: Skip = skip_silently) -> None:
-    """See the file's head. `skip` gets each start that stays, and the reason."""
-    wrapped = dict[ComputationOp, None]()
-    for computation in control_computations(module):
-        starts = [op for op in computation.instructions if op.opcode in _DONES]
-        names = {op.instruction_name.data for op in computation.instructions} if starts else set[str]()
-        for start in starts:
-            updates, ends = _followers(start)
-            others = [op for op in ends if not (isinstance(op, HloOp) and op.opcode == _DONES[start.opcode])]
-            if others:
-                skip(start, f"'{others[0].name}' reads what it gives")
-                continue
-            if isinstance(start, CallingOp):
-                wrapped |= dict.fromkeys(callees_of(start))
-            _unwrap(start, updates, ends, names)
-    erase_unused(module, wrapped)
+        wrapped = dict[ComputationOp, None]()
+        for computation in control_computations(op):
+            starts = [each for each in computation.instructions if each.opcode in _DONES]
+            names = {each.instruction_name.data for each in computation.instructions} if starts else set[str]()
+            for start in starts:
+                updates, ends = _followers(start)
+                others = [end for end in ends if not (isinstance(end, HloOp) and end.opcode == _DONES[start.opcode])]
+                if others:
+                    self.skip(start, f"'{others[0].name}' reads what it gives")
+                    continue
+                if isinstance(start, CallingOp):
+                    wrapped |= dict.fromkeys(callees_of(start))
+                _unwrap(start, updates, ends, names)
+        erase_unused(op, wrapped)
 
 
 def _followers(start: HloOp) -> tuple[list[HloOp], list[Operation]]:

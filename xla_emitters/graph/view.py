@@ -1,11 +1,10 @@
 """The fusion view: a fusion's roots, parameters, operands and instructions, and the users of each.
 
-    %f = hlo.fusion %x, %x calls @sum      ->   HloFusion(name="f", computation=@sum, operands=(%x, %x),
-                                                           parameters=(%p0, %p1), roots=(%add,), instructions=...)
+    %f = hlo.fusion %x, %x calls @sum      ->   FusionView(name="f", computation=@sum, operands=(%x, %x),
+                                                            parameters=(%p0, %p1), roots=(%add,), instructions=...)
 
 Analyses and emitters read the module only through the view, so a computation that no fusion op calls (ENTRY itself, or a cluster made by
-another compiler) can be compiled through a view, too. `FusionView` is the protocol; `HloFusion` is the view of HLO. Other forms of fusions,
-such as fusions on buffers, have their own views.
+another compiler) can be compiled through a view, too.
 A view is made once, after the passes on HLO, and passed on; analyses cache their results in it. It refuses nothing: see `refusals.py`.
 The aliases of its results are those that HLO states; whether a kernel can write to such a buffer is decided in `buffers.py`:
 
@@ -21,8 +20,8 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from functools import cached_property, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from xdsl.dialects.builtin import ArrayAttr, LocationAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
@@ -46,11 +45,11 @@ from xla_emitters.dialects.hlo.types import (
     dims_of,
     element_of,
     leaf_types,
-    tuple_types,
     type_text,
 )
 from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import Place
+from xla_emitters.graph.entry import leaf_at
 from xla_emitters.graph.overwrites import is_callers, is_last_use
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -73,73 +72,16 @@ SCANS = "xla.scans"
 """Attribute of a computation whose kernel scans rows, in an order of its own: the computations that it was merged from."""
 
 
-class FusionView(Protocol):
+@dataclass(frozen=True, eq=False)
+class FusionView:
     """One computation that becomes one kernel, as analyses and emitters read it.
 
     name            of the fusion instruction (or of the computation): names the kernel
     computation     the computation that is cut into functions
     operands        the kernel's arguments at the call; a value that is passed twice is one buffer. Without a call, the parameters
-    wanted_aliases  number of a result -> the operand whose buffer it may be written to, if the kernel can
-    roots           the results: the computation's root, or the operands of the tuple at its root, nested ones flattened
-    instructions    those that the root needs, operands before users, else in program order; without unused parameters
-    called          the distinct computations that instructions call for each element, directly or indirectly
-    users           the users of each instruction that the root needs, once per operand
-    result_types    one per array in the root, in the order of the kernel's results; nested tuples are flattened
     location        of the fusion instruction; also the location of the kernel's own loop and index code
-    place           the source place of the fusion instruction, or of the computation that is compiled without a call
-    other_compiler  the kind of a fusion for another compiler; else None
+    call            the fusion instruction, if there is one
     analyses        the cached results of `once_per_view` functions, by function and arguments
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def computation(self) -> ComputationOp: ...
-    @property
-    def operands(self) -> tuple[SSAValue, ...]: ...
-    @property
-    def wanted_aliases(self) -> Mapping[int, SSAValue]: ...
-    @property
-    def parameters(self) -> tuple[ParameterOp, ...]: ...
-    @property
-    def roots(self) -> tuple[HloOp, ...]: ...
-    @property
-    def instructions(self) -> tuple[HloOp, ...]: ...
-    @property
-    def called(self) -> tuple[ComputationOp, ...]: ...
-    @property
-    def users(self) -> Mapping[HloOp, tuple[HloOp, ...]]: ...
-    @property
-    def result_types(self) -> tuple[ArrayType, ...]: ...
-    @property
-    def parameter_types(self) -> tuple[ArrayType, ...]: ...
-    @property
-    def elements(self) -> int:
-        """Elements of the first result."""
-        ...
-
-    @property
-    def smallest_output_bits(self) -> int:
-        """Storage bits of an element of the narrowest result."""
-        ...
-
-    @property
-    def location(self) -> LocationAttr: ...
-    @property
-    def place(self) -> Place | None: ...
-    @property
-    def other_compiler(self) -> str | None: ...
-    @property
-    def analyses(self) -> dict[object, Any]: ...
-    def with_opcode(self, *opcodes: str) -> Iterable[HloOp]: ...
-
-
-@dataclass(frozen=True, eq=False)
-class HloFusion:
-    """The view of a computation in an HLO module.
-
-    call       the fusion instruction, if there is one
-    The other fields are those of `FusionView`.
     """
 
     name: str
@@ -155,38 +97,64 @@ class HloFusion:
 
     @property
     def wanted_aliases(self) -> Mapping[int, SSAValue]:
+        """Number of a result -> the operand whose buffer it may be written to, if the kernel can."""
         return {} if self.call is None else declared_aliases(self.call, self.parameters)
 
     @property
     def other_compiler(self) -> str | None:
-        """The kind in the fusion's configuration; `kind=` is ignored, as in XLA."""
+        """The kind of a fusion for another compiler, by its configuration; else None. `kind=` is ignored, as in XLA."""
         config = None if self.call is None else self.call.attributes.get("backend_config")
         named = _FOR_OTHER_COMPILERS.search(config.data) if isinstance(config, StringAttr) else None
         if named is None or (named.group(1) == "__custom_fusion" and _COPIED_SLICE.search(named.string)):
             return None
         return named.group(1)
 
-    @property
+    @cached_property
     def roots(self) -> tuple[HloOp, ...]:
-        return _roots(self)
+        """The results: the computation's root, or the operands of the tuple at its root, nested ones flattened."""
+        found, pending = list[HloOp](), [self.computation.root.owner]
+        while pending:
+            op = pending.pop()
+            assert isinstance(op, HloOp)
+            if isinstance(op, TupleOp):
+                pending += [operand.owner for operand in reversed(op.operands)]
+            else:
+                found.append(op)
+        return tuple(found)
 
-    @property
+    @cached_property
     def instructions(self) -> tuple[HloOp, ...]:
-        return _instructions(self)
+        """Those that the root needs, operands before users, else in program order; without unused parameters."""
+        return _needed(self.computation)
 
-    @property
+    @cached_property
     def called(self) -> tuple[ComputationOp, ...]:
-        return _called(self)
+        """The distinct computations that instructions call for each element, directly or indirectly."""
+        found, pending = dict[ComputationOp, None](), [self.computation]
+        while pending:
+            for op in _needed(pending.pop()):
+                for callee in callees_of(op):
+                    if callee not in found:
+                        found[callee] = None
+                        pending.append(callee)
+        return tuple(found)
 
-    @property
+    @cached_property
     def users(self) -> dict[HloOp, tuple[HloOp, ...]]:
-        return _users(self)
+        """The users of each instruction that the root needs, once per operand."""
+        found: dict[HloOp, list[HloOp]] = {op: [] for op in self.instructions}
+        for op in self.instructions:
+            for operand in op.operands:
+                if isinstance(operand.owner, HloOp):
+                    found[operand.owner].append(op)
+        return {op: tuple(users) for op, users in found.items()}
 
     def with_opcode(self, *opcodes: str) -> Iterable[HloOp]:
         return (op for op in self.instructions if op.opcode in opcodes)
 
     @property
     def result_types(self) -> tuple[ArrayType, ...]:
+        """One per array in the root, in the order of the kernel's results; nested tuples are flattened."""
         return tuple(as_array(leaf) for leaf in leaf_types(self.computation.root.type))
 
     @property
@@ -195,14 +163,17 @@ class HloFusion:
 
     @property
     def elements(self) -> int:
+        """Elements of the first result."""
         return math.prod(dims_of(self.result_types[0]))
 
     @property
     def place(self) -> Place | None:
+        """The source place of the fusion instruction, or of the computation that is compiled without a call."""
         return written_at(self.call or self.computation)
 
     @property
     def smallest_output_bits(self) -> int:
+        """Storage bits of an element of the narrowest result."""
         return min(element_of(result).bits for result in self.result_types)
 
     def __str__(self) -> str:
@@ -211,11 +182,11 @@ class HloFusion:
         return f"{self.name}: ({parameters}) -> ({results}), {len(self.instructions)} instructions"
 
 
-def view_of(op: FusionOp | ComputationOp) -> HloFusion:
+def view_of(op: FusionOp | ComputationOp) -> FusionView:
     """The view of a fusion, or of a computation as if a fusion called it."""
     if isinstance(op, ComputationOp):
-        return HloFusion(op.sym_name.data, op, tuple(p.result for p in op.parameters), op.location)
-    return HloFusion(op.instruction_name.data, find_computation(op, op.calls), tuple(op.operands), op.location, op)
+        return FusionView(op.sym_name.data, op, tuple(p.result for p in op.parameters), op.location)
+    return FusionView(op.instruction_name.data, find_computation(op, op.calls), tuple(op.operands), op.location, op)
 
 
 def is_scheduled(view: FusionView) -> bool:
@@ -236,48 +207,6 @@ def once_per_view(
         return view.analyses[key]
 
     return found
-
-
-@once_per_view
-def _instructions(view: FusionView) -> tuple[HloOp, ...]:
-    return _needed(view.computation)
-
-
-@once_per_view
-def _roots(view: FusionView) -> tuple[HloOp, ...]:
-    found = list[HloOp]()
-    pending = [view.computation.root.owner]
-    while pending:
-        op = pending.pop()
-        assert isinstance(op, HloOp)
-        if isinstance(op, TupleOp):
-            pending += [operand.owner for operand in reversed(op.operands)]
-        else:
-            found.append(op)
-    return tuple(found)
-
-
-@once_per_view
-def _called(view: FusionView) -> tuple[ComputationOp, ...]:
-    found = dict[ComputationOp, None]()
-    pending = [view.computation]
-    while pending:
-        for op in _needed(pending.pop()):
-            for callee in callees_of(op):
-                if callee not in found:
-                    found[callee] = None
-                    pending.append(callee)
-    return tuple(found)
-
-
-@once_per_view
-def _users(view: FusionView) -> dict[HloOp, tuple[HloOp, ...]]:
-    found: dict[HloOp, list[HloOp]] = {op: [] for op in view.instructions}
-    for op in view.instructions:
-        for operand in op.operands:
-            if isinstance(operand.owner, HloOp):
-                found[operand.owner].append(op)
-    return {op: tuple(users) for op, users in found.items()}
 
 
 def _needed(computation: ComputationOp) -> tuple[HloOp, ...]:
@@ -351,8 +280,4 @@ def _leaf_at(value: SSAValue, path: Sequence[int], call: FusionOp) -> int | None
                 value = value.owner.operands[0]
             case _:
                 return None
-    leaf, part_type = 0, value.type
-    for number in path:
-        before = tuple_types(part_type)[:number]
-        leaf, part_type = leaf + sum(len(leaf_types(part)) for part in before), tuple_types(part_type)[number]
-    return leaf if value.owner is call else None
+    return leaf_at(value.type, path) if value.owner is call else None

@@ -44,24 +44,19 @@ _STAY = (
 
 @dataclass(frozen=True)
 class WrapInstructionsPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
+    """See the file's head. For a module of the `hlo` dialect. Instructions with tokens are not wrapped."""
 
     name = "xla-wrap-instructions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        wrap_instructions(op)
-
-
-def wrap_instructions(module: ModuleOp) -> None:
-    """See the file's head. Instructions with values that are not arrays (tokens, for example) are not wrapped."""
-    computations = control_computations(module)
-    if is_one_kernel(computations[-1]):
-        return
-    names = Names(module)
-    for computation in computations:
-        for op in list(computation.instructions):
-            if not isinstance(op, _STAY) and not is_contraction(op) and _is_of_arrays(op):
-                _wrap(op, computation, names)
+        computations = control_computations(op)
+        if is_one_kernel(computations[-1]):
+            return
+        names = Names(op)
+        for computation in computations:
+            for each in list(computation.instructions):
+                if not isinstance(each, _STAY) and not is_contraction(each) and _is_of_arrays(each):
+                    _wrap(each, computation, names)
 
 
 def _is_of_arrays(op: HloOp) -> bool:

@@ -46,12 +46,14 @@ from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith, complex, math
 from xla_emitters.dialects.mlir.complex import PowiOp
 from xla_emitters.dialects.quick_op import walk
+from xla_emitters.lowering.real_numbers import Number, Truth
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.replacement import replace_by
 from xla_emitters.support.late_dataclass import dataclass
 
 # (builder, parts of the operands) -> the result: a number, or its parts
-_Parts = tuple["_Number", "_Number"]
-_Expansion = Callable[..., "_Number | _Parts"]
+_Parts = tuple[Number, Number]
+_Expansion = Callable[..., Number | _Parts]
 
 
 @dataclass(frozen=True)
@@ -77,14 +79,14 @@ class ConvertComplexToStandardPass(KernelPass):
                 Rewriter.erase_op(found)
 
 
-def _operand(builder: Builder, value: SSAValue) -> _Number | _Parts:
+def _operand(builder: Builder, value: SSAValue) -> Number | _Parts:
     """The parts of a complex number; any other value unchanged."""
     if not isinstance(value.type, ComplexType):
-        return _Number(builder, value)
+        return Number(builder, value)
     if isinstance(made := value.owner, complex.CreateOp):
-        return _Number(builder, made.real), _Number(builder, made.imaginary)
+        return Number(builder, made.real), Number(builder, made.imaginary)
     real, imaginary = builder.insert(complex.ReOp(value)), builder.insert(complex.ImOp(value))
-    return _Number(builder, real.result), _Number(builder, imaginary.result)
+    return Number(builder, real.result), Number(builder, imaginary.result)
 
 
 def _fold_part(op: complex.ReOp | complex.ImOp) -> None:
@@ -98,106 +100,20 @@ def _fold_part(op: complex.ReOp | complex.ImOp) -> None:
 def _constant(op: complex.ConstantOp) -> _Parts:
     builder = located_builder(InsertPoint.before(op), op)
     assert isa(op.value, ArrayAttr[FloatAttr])
-    real, imaginary = (_Number(builder, builder.insert(arith.ConstantOp(part)).result) for part in op.value)
+    real, imaginary = (Number(builder, builder.insert(arith.ConstantOp(part)).result) for part in op.value)
     return real, imaginary
 
 
-def _replace(op: Operation, answer: _Number | _Parts) -> None:
+def _replace(op: Operation, answer: Number | _Parts) -> None:
     (result,) = op.results
-    if isinstance(answer, _Number):
+    if isinstance(answer, Number):
         value = answer.value
     else:
         real, imaginary = answer
         assert isa(result.type, ComplexType[AnyFloat])
         made = complex.CreateOp(real.value, imaginary.value, result.type)
         value = real.builder.insert(made).complex
-    if value.name_hint is None:
-        value.name_hint = result.name_hint
-    result.replace_all_uses_with(value)
-    Rewriter.erase_op(op)
-
-
-# --- numbers and truth values, with Python's operators --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Number:
-    """A real number of one float type that the kernel computes. Operators insert ops."""
-
-    builder: Builder
-    value: SSAValue
-
-    def of(self, value: float) -> _Number:
-        """A constant of the same type."""
-        assert isa(self.value.type, AnyFloat)
-        return self._insert(arith.ConstantOp(FloatAttr(value, self.value.type)))
-
-    def __add__(self, other: _Number | float) -> _Number:
-        return self._insert(arith.AddfOp(self.value, self._other(other)))
-
-    def __sub__(self, other: _Number | float) -> _Number:
-        return self._insert(arith.SubfOp(self.value, self._other(other)))
-
-    def __mul__(self, other: _Number | float) -> _Number:
-        return self._insert(arith.MulfOp(self.value, self._other(other)))
-
-    def __truediv__(self, other: _Number) -> _Number:
-        return self._insert(arith.DivfOp(self.value, other.value))
-
-    def __neg__(self) -> _Number:
-        return self._insert(arith.NegfOp(self.value))
-
-    def __abs__(self) -> _Number:
-        return self.apply(math.AbsFOp)
-
-    def apply(self, function: Callable[[SSAValue], Operation]) -> _Number:
-        return self._insert(function(self.value))
-
-    def maximum(self, other: _Number) -> _Number:
-        return self._insert(arith.MaximumfOp(self.value, other.value))
-
-    def minimum(self, other: _Number) -> _Number:
-        return self._insert(arith.MinimumfOp(self.value, other.value))
-
-    def with_sign_of(self, sign: _Number) -> _Number:
-        return self._insert(math.CopySignOp(self.value, sign.value))
-
-    def angle_from(self, x: _Number) -> _Number:
-        """atan2(self, x)"""
-        return self._insert(math.Atan2Op(self.value, x.value))
-
-    def holds(self, predicate: str, other: _Number | float) -> _Truth:
-        return _Truth(self.builder, self.builder.insert(arith.CmpfOp(self.value, self._other(other), predicate)).result)
-
-    def is_nan(self) -> _Truth:
-        return self.holds("uno", self)
-
-    def is_infinite(self) -> _Truth:
-        """Whether the number, a magnitude, is infinity."""
-        return self.holds("oeq", python_math.inf)
-
-    def _other(self, other: _Number | float) -> SSAValue:
-        return (other if isinstance(other, _Number) else self.of(other)).value
-
-    def _insert(self, op: Operation) -> _Number:
-        return _Number(self.builder, self.builder.insert(op).results[0])
-
-
-@dataclass(frozen=True)
-class _Truth:
-    builder: Builder
-    value: SSAValue
-
-    def __and__(self, other: _Truth) -> _Truth:
-        return _Truth(self.builder, self.builder.insert(arith.AndIOp(self.value, other.value)).result)
-
-    def __or__(self, other: _Truth) -> _Truth:
-        return _Truth(self.builder, self.builder.insert(arith.OrIOp(self.value, other.value)).result)
-
-    def choose(self, then: _Number | float, otherwise: _Number) -> _Number:
-        then = then if isinstance(then, _Number) else otherwise.of(then)
-        chosen = self.builder.insert(arith.SelectOp(self.value, then.value, otherwise.value))
-        return _Number(self.builder, chosen.result)
+    replace_by(op, [value])
 
 
 # --- modulus and argument --------------------------------------------------------------------------------------------------------
@@ -207,17 +123,17 @@ class _Truth:
 class _Magnitudes:
     """The larger magnitude of a number's parts (infinity if either is), the smaller, and their ratio (0 if undefined); see the head."""
 
-    larger: _Number
-    smaller: _Number
-    ratio: _Number
+    larger: Number
+    smaller: Number
+    ratio: Number
 
     @property
-    def h(self) -> _Number:
+    def h(self) -> Number:
         """The modulus divided by the larger part: between 1 and sqrt(2)."""
         return (self.ratio * self.ratio + 1.0).apply(math.SqrtOp)
 
 
-def _magnitudes(x: _Number, y: _Number) -> _Magnitudes:
+def _magnitudes(x: Number, y: Number) -> _Magnitudes:
     a, b = abs(x), abs(y)
     smaller = a.minimum(b)
     larger = (a.is_infinite() | b.is_infinite()).choose(python_math.inf, a.maximum(b))
@@ -225,12 +141,12 @@ def _magnitudes(x: _Number, y: _Number) -> _Magnitudes:
     return _Magnitudes(larger, smaller, ratio.is_nan().choose(0.0, ratio))
 
 
-def _modulus(z: _Parts) -> _Number:
+def _modulus(z: _Parts) -> Number:
     magnitudes = _magnitudes(*z)
     return magnitudes.larger * magnitudes.h
 
 
-def _argument(z: _Parts) -> _Number:
+def _argument(z: _Parts) -> Number:
     x, y = z
     return y.angle_from(x)
 
@@ -247,7 +163,7 @@ def _log1p(z: _Parts) -> _Parts:
     return _log_modulus(_magnitudes(moved, y), x * (x + 2.0) + y * y), y.angle_from(moved)
 
 
-def _log_modulus(magnitudes: _Magnitudes, square_less_one: _Number) -> _Number:
+def _log_modulus(magnitudes: _Magnitudes, square_less_one: Number) -> Number:
     """square_less_one  the modulus squared minus 1, for a modulus near 1"""
     m, r = magnitudes.larger, magnitudes.ratio
     is_near = m.holds("ogt", 0.5) & m.holds("olt", 2.0)
@@ -307,7 +223,7 @@ def _divide(a: _Parts, b: _Parts) -> _Parts:
     return real, imaginary
 
 
-def _over_zero(a: _Parts, b: _Parts) -> tuple[_Truth, _Parts]:
+def _over_zero(a: _Parts, b: _Parts) -> tuple[Truth, _Parts]:
     (x, y), (u, v) = a, b
     is_zero = abs(u).holds("oeq", 0.0) & abs(v).holds("oeq", 0.0)
     has_number = x.holds("ord", x) | y.holds("ord", y)
@@ -315,25 +231,25 @@ def _over_zero(a: _Parts, b: _Parts) -> tuple[_Truth, _Parts]:
     return is_zero & has_number, (infinity * x, infinity * y)
 
 
-def _of_infinity(a: _Parts, b: _Parts) -> tuple[_Truth, _Parts]:
+def _of_infinity(a: _Parts, b: _Parts) -> tuple[Truth, _Parts]:
     """An infinite number over a finite one: infinite, in the direction of the quotient."""
     (u, v), (x, y) = b, _infinities_as_one(a)
     applies = _is_any_infinite(a) & _are_finite(b)
     return applies, ((x * u + y * v) * python_math.inf, (y * u - x * v) * python_math.inf)
 
 
-def _over_infinity(a: _Parts, b: _Parts) -> tuple[_Truth, _Parts]:
+def _over_infinity(a: _Parts, b: _Parts) -> tuple[Truth, _Parts]:
     """A finite number over an infinite one: zero."""
     (x, y), (u, v) = a, _infinities_as_one(b)
     applies = _are_finite(a) & _is_any_infinite(b)
     return applies, ((x * u + y * v) * 0.0, (y * u - x * v) * 0.0)
 
 
-def _is_any_infinite(z: _Parts) -> _Truth:
+def _is_any_infinite(z: _Parts) -> Truth:
     return abs(z[0]).is_infinite() | abs(z[1]).is_infinite()
 
 
-def _are_finite(z: _Parts) -> _Truth:
+def _are_finite(z: _Parts) -> Truth:
     return abs(z[0]).holds("olt", python_math.inf) & abs(z[1]).holds("olt", python_math.inf)
 
 
@@ -343,14 +259,14 @@ def _infinities_as_one(z: _Parts) -> _Parts:
     return x, y
 
 
-def _equal(a: _Parts, b: _Parts) -> _Number:
+def _equal(a: _Parts, b: _Parts) -> Number:
     both = a[0].holds("oeq", b[0]) & a[1].holds("oeq", b[1])
-    return _Number(both.builder, both.value)
+    return Number(both.builder, both.value)
 
 
-def _not_equal(a: _Parts, b: _Parts) -> _Number:
+def _not_equal(a: _Parts, b: _Parts) -> Number:
     either = a[0].holds("une", b[0]) | a[1].holds("une", b[1])
-    return _Number(either.builder, either.value)
+    return Number(either.builder, either.value)
 
 
 # --- roots -----------------------------------------------------------------------------------------------------------------------
@@ -361,11 +277,11 @@ class _Root:
     """The square root of |re| + i |im|, divided by the square root of the larger magnitude; `one` and `other` are its parts."""
 
     magnitudes: _Magnitudes
-    one: _Number
-    other: _Number
+    one: Number
+    other: Number
 
 
-def _root(x: _Number, y: _Number) -> _Root:
+def _root(x: Number, y: Number) -> _Root:
     magnitudes = _magnitudes(x, y)
     is_imaginary_larger = abs(x).holds("olt", abs(y))
     ratio, unit = magnitudes.ratio, x.of(1.0)
@@ -402,14 +318,14 @@ def _rsqrt(z: _Parts) -> _Parts:
 # --- exponentials ----------------------------------------------------------------------------------------------------------------
 
 
-def _scaled_exp(x: _Number, *factors: _Number) -> tuple[_Number, ...]:
+def _scaled_exp(x: Number, *factors: Number) -> tuple[Number, ...]:
     """exp(x) times each factor. Factors have a magnitude of at most 1, which may bring the product back into range."""
     whole, half = x.apply(math.ExpOp), (x * 0.5).apply(math.ExpOp)
     overflows = whole.is_infinite()
     return tuple(overflows.choose(half * factor * half, whole * factor) for factor in factors)
 
 
-def _cos_sin(x: _Number) -> _Parts:
+def _cos_sin(x: Number) -> _Parts:
     return x.apply(math.CosOp), x.apply(math.SinOp)
 
 
@@ -422,7 +338,7 @@ def _exp(z: _Parts) -> _Parts:
     return _infinite_if_lost(x, real), y.holds("oeq", 0.0).choose(y, imaginary)
 
 
-def _infinite_if_lost(x: _Number, part: _Number) -> _Number:
+def _infinite_if_lost(x: Number, part: Number) -> Number:
     """For infinite x: an infinite result part, of either sign, if the argument's other part is NaN."""
     return (x.is_infinite() & part.is_nan()).choose(python_math.inf, part)
 
@@ -439,7 +355,7 @@ def _expm1(z: _Parts) -> _Parts:
     return vanishes.choose(-1.0, real), y.holds("oeq", 0.0).choose(y, imaginary)
 
 
-def _hyperbolic(x: _Number, for_cosh: _Number, for_sinh: _Number) -> _Parts:
+def _hyperbolic(x: Number, for_cosh: Number, for_sinh: Number) -> _Parts:
     """cosh(x) and sinh(x), times factors of magnitude at most 1, which may bring the product back into range."""
     cosh, sinh = x.apply(math.CoshOp), x.apply(math.SinhOp)
     half = (abs(x) * 0.5).apply(math.ExpOp)
@@ -501,10 +417,10 @@ def _pow(a: _Parts, b: _Parts) -> _Parts:
     return is_one.choose(1.0, real), is_one.choose(0.0, imaginary)
 
 
-def _powi(a: _Parts, n: _Number) -> _Parts:
+def _powi(a: _Parts, n: Number) -> _Parts:
     real = a[0]
     assert isa(real.value.type, AnyFloat)
-    exponent = _Number(n.builder, n.builder.insert(arith.SIToFPOp(n.value, real.value.type)).result)
+    exponent = Number(n.builder, n.builder.insert(arith.SIToFPOp(n.value, real.value.type)).result)
     return _pow(a, (exponent, real.of(0.0)))
 
 

@@ -41,6 +41,7 @@ from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dtypes import WIDE_FLOATS, FloatFormat
 from xla_emitters.lowering.narrow_floats import FORMATS, is_narrow
 from xla_emitters.rewrite.kernel_pass import DevicePass
+from xla_emitters.rewrite.replacement import replace_by
 from xla_emitters.support.late_dataclass import dataclass
 
 # Compute capability -> the first version of PTX with the instructions for it, newest chip first.
@@ -107,10 +108,7 @@ def _refusal(op: Operation, source: Attribute, target: Attribute) -> str | None:
 def _convert(op: arith.ExtFOp | arith.TruncFOp) -> None:
     b = located_builder(InsertPoint.before(op), op)
     value = _narrowed(b, op.input, op.result.type) if is_narrow(op.result.type) else _widened(b, op)
-    value.name_hint = op.result.name_hint
-    op.result.replace_all_uses_with(value)
-    op.detach()
-    op.erase()
+    replace_by(op, [value])
 
 
 def _widened(b: Builder, op: arith.ExtFOp | arith.TruncFOp) -> SSAValue:

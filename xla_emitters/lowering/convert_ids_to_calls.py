@@ -26,6 +26,7 @@ from xla_emitters.dialects.locations import fuse_all, located_builder
 from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.rewrite.id_functions import declared_by, read_by
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.replacement import replace_by
 from xla_emitters.support.late_dataclass import dataclass
 
 
@@ -51,10 +52,6 @@ class ConvertIdsToCallsPass(KernelPass):
                 continue
             sources[declared].append(found.location)
             call = llvm.CallOp(wanted.name, return_type=i32)
-            (value,) = located_builder(InsertPoint.before(found), found).insert(call).results
-            value.name_hint = found.res.name_hint
-            found.res.replace_all_uses_with(value)
-            found.detach()
-            found.erase()
+            replace_by(found, located_builder(InsertPoint.before(found), found).insert(call).results)
         for declared, locations in sources.items():
             declared.location = fuse_all((declared.location, *locations))

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.replacement import replace_alike
 from xla_emitters.support.late_dataclass import dataclass
 
 
@@ -27,8 +27,4 @@ class ConvertPureCallOpsPass(KernelPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for pure in [found for found in walk(op) if isinstance(found, xla_gpu.PureCallOp)]:
-            call = func.CallOp(pure.callee_attr, pure.arguments, pure.result_types)
-            call.attributes, call.location = pure.attributes.copy(), pure.location
-            for new, old in zip(call.results, pure.results, strict=True):
-                new.name_hint = old.name_hint
-            Rewriter.replace_op(pure, call)
+            replace_alike(pure, func.CallOp(pure.callee_attr, pure.arguments, pure.result_types))

@@ -38,6 +38,7 @@ from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
+from xla_emitters.rewrite.replacement import replace_by
 from xla_emitters.rewrite.split import split_before
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -192,10 +193,5 @@ def _replace_terminator(op: Operation, block: Block, jump: Operation) -> None:
 
 def _finish(op: Operation, before: Block, jump: Operation, results: Sequence[SSAValue]) -> None:
     """Ends the block before the op with `jump`, and replaces the op by `results`."""
-    for old, new in zip(op.results, results, strict=True):
-        if new.name_hint is None:
-            new.name_hint = old.name_hint
-        old.replace_all_uses_with(new)
     located_builder(InsertPoint.at_end(before), op).insert(jump)
-    op.detach()
-    op.erase()
+    replace_by(op, results)

@@ -26,18 +26,15 @@ Source: docs/reference/2 3.3 "xla-expand-float-ops" (erf's numbers); MLIR's math
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
-    DenseIntOrFPElementsAttr,
     Float16Type,
     Float32Type,
     Float64Type,
-    FloatAttr,
     IntegerAttr,
     IntegerType,
     ModuleOp,
@@ -54,7 +51,9 @@ from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.lowering.narrow_floats import CONVERSIONS, is_narrow, is_number_op, narrow, widen
+from xla_emitters.lowering.real_numbers import Number
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.replacement import replace_by
 from xla_emitters.support.late_dataclass import dataclass
 
 # Polynomials in x^2, highest power first.
@@ -105,7 +104,7 @@ class ExpandFloatOpsPass(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for found in list(walk(op)):
             if isinstance(found, math.AbsFOp) and (kept := _bits_of_absolute(found.operand.type)) is not None:
-                _replace(found, _masked(found, kept))
+                replace_by(found, [_masked(found, kept)])
                 continue
             if self.halves and isinstance(found, math.TanhOp | math.ErfOp) and _is_half(found.result.type):
                 _compute_in_f32(found, _is_half)
@@ -119,16 +118,16 @@ class ExpandFloatOpsPass(KernelPass):
         for found in list(walk(op)):
             if isinstance(found, CONVERSIONS) and is_number_op(found) and _is_scalar_op(found):
                 if rounds_to_nearest_even(found):
-                    _replace(found, _converted(found))
+                    replace_by(found, [_converted(found)])
                 else:
                     self.skip(found, "it does not round to nearest even")
             elif isinstance(found, math.TanhOp):
                 if not self.approximate_tanh:
                     self.skip(found, "approximate-tanh is off")
                 elif _is_f32(found.result.type):
-                    _replace(found, _tanh(_Float32(found), found.operand))
+                    replace_by(found, [_tanh(_number(found)).value])
             elif isinstance(found, math.ErfOp) and _is_f32(found.result.type):
-                _replace(found, _erf(_Float32(found), found.operand))
+                replace_by(found, [_erf(_number(found)).value])
 
 
 # --- absolute values -------------------------------------------------------------------------------------------------------------
@@ -206,75 +205,24 @@ def _is_f32(value_type: Attribute) -> bool:
     return isinstance(value_type.element_type if isa(value_type, VectorType) else value_type, Float32Type)
 
 
-def _replace(op: Operation, value: SSAValue) -> None:
-    value.name_hint = op.results[0].name_hint
-    op.results[0].replace_all_uses_with(value)
-    op.detach()
-    op.erase()
+def _number(op: math.TanhOp | math.ErfOp) -> Number:
+    """The operand, in code before the op."""
+    return Number(located_builder(InsertPoint.before(op), op), op.operand)
 
 
-class _Float32:
-    """Emits f32 arithmetic before one op, with that op's location and type (scalar or vector)."""
-
-    def __init__(self, op: Operation) -> None:
-        self.builder: Builder = located_builder(InsertPoint.before(op), op)
-        self.type = op.results[0].type
-
-    def constant(self, value: float) -> SSAValue:
-        if isa(self.type, VectorType[Float32Type]):
-            return self._insert(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(self.type, [value])))
-        return self._insert(arith.ConstantOp(FloatAttr(value, f32)))
-
-    def multiply(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self._insert(arith.MulfOp(a, b))
-
-    def divide(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self._insert(arith.DivfOp(a, b))
-
-    def absolute(self, a: SSAValue) -> SSAValue:
-        return self._insert(math.AbsFOp(a))
-
-    def copysign(self, magnitude: SSAValue, sign: SSAValue) -> SSAValue:
-        return self._insert(math.CopySignOp(magnitude, sign))
-
-    def maximum(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self._insert(arith.MaximumfOp(a, b))
-
-    def minimum(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self._insert(arith.MinimumfOp(a, b))
-
-    def select(self, predicate: str, a: SSAValue, b: SSAValue, then: SSAValue, other: SSAValue) -> SSAValue:
-        """then where `a predicate b`, else other."""
-        return self._insert(arith.SelectOp(self._insert(arith.CmpfOp(a, b, predicate)), then, other))
-
-    def clamp(self, x: SSAValue, bound: float) -> SSAValue:
-        """x between -bound and bound; NaN stays."""
-        low, high = self.constant(-bound), self.constant(bound)
-        x = self.select("ult", x, high, x, high)
-        return self.select("ugt", x, low, x, low)
-
-    def polynomial(self, coefficients: Sequence[float], x: SSAValue) -> SSAValue:
-        """Horner's rule by fused multiply-add, `coefficients` highest power first."""
-        total = self.constant(coefficients[0])
-        for coefficient in coefficients[1:]:
-            total = self._insert(math.FmaOp(total, x, self.constant(coefficient)))
-        return total
-
-    def _insert(self, op: Operation) -> SSAValue:
-        return self.builder.insert(op).results[0]
+def _tanh(x: Number) -> Number:
+    # By comparisons, so that NaN stays.
+    low, high = x.of(-_TANH_BOUND), x.of(_TANH_BOUND)
+    below = x.holds("ult", high).choose(x, high)
+    bounded = below.holds("ugt", low).choose(below, low)
+    square = bounded * bounded
+    quotient = bounded * square.polynomial(_TANH_ODD) / square.polynomial(_TANH_EVEN)
+    return abs(x).holds("olt", _TANH_TINY).choose(x, quotient)
 
 
-def _tanh(f: _Float32, x: SSAValue) -> SSAValue:
-    bounded = f.clamp(x, _TANH_BOUND)
-    square = f.multiply(bounded, bounded)
-    odd = f.multiply(bounded, f.polynomial(_TANH_ODD, square))
-    quotient = f.divide(odd, f.polynomial(_TANH_EVEN, square))
-    return f.select("olt", f.absolute(x), f.constant(_TANH_TINY), x, quotient)
-
-
-def _erf(f: _Float32, x: SSAValue) -> SSAValue:
-    bounded = f.minimum(f.maximum(x, f.constant(-_ERF_BOUND)), f.constant(_ERF_BOUND))
-    square = f.multiply(bounded, bounded)
-    odd = f.multiply(bounded, f.polynomial(_ERF_ODD, square))
-    quotient = f.divide(odd, f.polynomial(_ERF_EVEN, square))
-    return f.select("oge", f.absolute(x), f.constant(_ERF_BOUND), f.copysign(f.constant(1.0), x), quotient)
+def _erf(x: Number) -> Number:
+    bounded = x.maximum(x.of(-_ERF_BOUND)).minimum(x.of(_ERF_BOUND))
+    square = bounded * bounded
+    quotient = bounded * square.polynomial(_ERF_ODD) / square.polynomial(_ERF_EVEN)
+    size, bound, limit = abs(x), x.of(_ERF_BOUND), x.of(1.0).with_sign_of(x)
+    return size.holds("oge", bound).choose(limit, quotient)

@@ -43,7 +43,7 @@ from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.attributes import index_number
 from xla_emitters.dialects.locations import fuse_locations
 from xla_emitters.dialects.mlir import affine, arith
-from xla_emitters.dialects.ranges import range_of_value
+from xla_emitters.dialects.ranges import bounds_of
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.index_width import index_width
@@ -94,17 +94,10 @@ def map_of_apply_indexing(op: ApplyIndexingOp) -> IndexingMap:
     """The op's map with its symbols as dims; each variable's range is the intersection of the map's and the operand's."""
     indexing_map = op.map.symbols_to_dims()
     dims = tuple(
-        Variable(_tighter(variable.bounds, range_of_value(operand)), variable.name)
+        Variable(bounds_of(operand, variable.bounds), variable.name)
         for variable, operand in zip(indexing_map.dims, op.operands, strict=True)
     )
     return IndexingMap(indexing_map.results, dims, (), (), indexing_map.constraints)
-
-
-def _tighter(bounds: Interval, known: Interval | None) -> Interval:
-    if known is None:
-        return bounds
-    both = bounds.intersect(known)
-    return both if both.is_feasible else bounds
 
 
 def is_unsigned(expr: Expr, range_of: RangeOf) -> bool:
@@ -352,13 +345,3 @@ def _terms(expr: Expr, kind: ExprKind) -> list[Expr]:
         else:
             terms.append(term)
     return terms
-
-
-def replace_by(op: Operation, values: Sequence[SSAValue]) -> None:
-    """Replaces the op's results by `values`, gives unnamed values the results' names, and erases the op."""
-    for result, value in zip(op.results, values, strict=True):
-        if value.name_hint is None:
-            value.name_hint = result.name_hint
-        result.replace_all_uses_with(value)
-    op.detach()
-    op.erase()

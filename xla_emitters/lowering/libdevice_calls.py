@@ -24,6 +24,7 @@ from xla_emitters.dialects.mlir import arith, func
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dtypes import WIDE_FLOATS
 from xla_emitters.functions import BY_OP, Gpu
+from xla_emitters.rewrite.replacement import replace_by
 from xla_emitters.rewrite.symbols import Scope, functions, scopes
 
 _CALLED = {op: row for op, row in BY_OP.items() if row.libdevice and row.gpu is Gpu.LIBDEVICE}
@@ -64,10 +65,7 @@ def _convert(op: Operation, module: Scope, declared: dict[str, func.FuncOp]) -> 
         declared[symbol] = _declare(symbol, [argument.type for argument in arguments], computed_in, module)
     declared[symbol].location = fuse_locations(declared[symbol].location, op.location)
 
-    result.name_hint = op.results[0].name_hint
-    op.results[0].replace_all_uses_with(result)
-    op.detach()
-    op.erase()
+    replace_by(op, [result])
 
 
 def _allows_approximation(op: Operation) -> bool:

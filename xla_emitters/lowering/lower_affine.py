@@ -31,10 +31,10 @@ from xla_emitters.lowering.index_arithmetic import (
     expressions_of,
     map_of_apply_indexing,
     overflowing_part,
-    replace_by,
 )
 from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.replacement import replace_by
 from xla_emitters.support.late_dataclass import dataclass
 
 WIDER = "say that index has 64 bits: dlti.dl_spec = #dlti.dl_spec<index = 64 : i32>"

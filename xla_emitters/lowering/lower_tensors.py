@@ -55,7 +55,7 @@ from xdsl.dialects.builtin import (
     i1,
     i8,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects import xla_gpu
@@ -73,6 +73,7 @@ from xla_emitters.rewrite.in_place import find_conflict
 from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_entry import INVARIANT
 from xla_emitters.rewrite.kernel_pass import DevicePass, refusal
+from xla_emitters.rewrite.replacement import replace_by
 from xla_emitters.rewrite.symbols import functions, scopes
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -283,31 +284,31 @@ class _Lowering:
 
     def extract(self, op: tensor.ExtractOp) -> None:
         index = op.indices[0] if op.indices else None
-        self._replace(op, self.access.read(op, op.tensor, index, op.result.type))
+        replace_by(op, [self.access.read(op, op.tensor, index, op.result.type)])
 
     def transfer_read(self, op: vector.TransferReadOp) -> None:
-        self._replace(op, self.access.read(op, op.source, op.indices[0] if op.indices else None, op.result.type))
+        replace_by(op, [self.access.read(op, op.source, op.indices[0] if op.indices else None, op.result.type)])
 
     def insert(self, op: tensor.InsertOp) -> None:
         self.access.write(op, op.scalar, op.dest, op.indices[0] if op.indices else None)
-        self._replace(op, op.dest)
+        replace_by(op, [op.dest])
 
     def transfer_write(self, op: vector.TransferWriteOp) -> None:
         pointer = op.source
         self.access.write(op, op.vector, pointer, op.indices[0] if op.indices else None)
-        self._replace(op, pointer)
+        replace_by(op, [pointer])
 
     def atomic_update(self, op: xla_gpu.AtomicRMWOp) -> None:
         self.inside(op)
         self.access.update(op, op.input, op.indices[0] if op.indices else None)
-        self._replace(op, op.input)
+        replace_by(op, [op.input])
 
     # Shared memory
 
     def allocate_shared(self, op: xla_gpu.AllocateSharedOp) -> None:
         type_ = op.result.type
         assert isa(type_, TensorType[Attribute])
-        self._replace(op, self.access.shared_variable(op, type_.element_type, math.prod(type_.get_shape())))
+        replace_by(op, [self.access.shared_variable(op, type_.element_type, math.prod(type_.get_shape()))])
 
     # Constants
 
@@ -321,7 +322,7 @@ class _Lowering:
                 if isinstance(reader, tensor.ExtractOp | vector.TransferReadOp):
                     same = _splat(value, reader.results[0].type)
                     builder = located_builder(InsertPoint.before(reader), reader)
-                    self._replace(reader, builder.insert(same).results[0])
+                    replace_by(reader, [builder.insert(same).results[0]])
         if op.result.first_use is not None:
             builder = located_builder(InsertPoint.before(op), op)
             pointer = builder.insert(llvm.AddressOfOp(self._global(op, value), POINTER)).result
@@ -393,14 +394,6 @@ class _Lowering:
             after.name_hint = before.name_hint
             before.replace_all_uses_with(after)
         Rewriter.erase_op(old)
-
-    def _replace(self, op: Operation, value: SSAValue) -> None:
-        """Erases `op` and replaces its result by `value`."""
-        (result,) = op.results
-        if result.name_hint and value.name_hint is None:
-            value.name_hint = result.name_hint
-        result.replace_all_uses_with(value)
-        Rewriter.erase_op(op)
 
 
 def _drop_operands(block: Block, positions: Sequence[int]) -> None:

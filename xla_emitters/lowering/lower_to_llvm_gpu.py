@@ -24,7 +24,7 @@ Source: docs/reference/2 3.3 "xla-lower-to-llvm-gpu", 4.1 (attributes of the ent
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from math import prod
 from typing import cast
@@ -70,13 +70,14 @@ from xla_emitters.dialects.quick_op import operands_of, ops_of, walk
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import WIDE_FLOATS, dtype_of
 from xla_emitters.functions import BY_OP, CodeSize
-from xla_emitters.lowering.index_arithmetic import replace_by
 from xla_emitters.lowering.libdevice_calls import call_libdevice
 from xla_emitters.lowering.narrow_floats import is_narrow, is_number_op
 from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_entry import ENTRY, GRID, KERNEL, REQUIRED_BLOCK, known_block, known_grid
 from xla_emitters.rewrite.kernel_pass import DevicePass, refusal
+from xla_emitters.rewrite.replacement import replace_by
 from xla_emitters.rewrite.symbols import Scope, functions, scopes
+from xla_emitters.support.dominance import reverse_postorder
 from xla_emitters.support.late_dataclass import dataclass
 
 # Ops that map to one op with the same operands in the same order; flags are carried over.
@@ -320,29 +321,19 @@ def _llvm_only(dictionaries: ArrayAttr[DictionaryAttr] | None) -> ArrayAttr[Dict
     return ArrayAttr(kept) if any(one.data for one in kept) else None
 
 
-def _dominators_first(region: Region) -> Iterator[Block]:
+def _dominators_first(region: Region) -> list[Block]:
     """The reachable blocks, each after those that dominate it (reverse postorder); unreachable blocks are erased."""
     if (entry := region.first_block) is None:
-        return
-    order: list[Block] = []
-    seen: set[Block] = set()
-    stack: list[tuple[Block, bool]] = [(entry, False)]
-    while stack:
-        block, done = stack.pop()
-        if done:
-            order.append(block)
-        elif block not in seen:
-            seen.add(block)
-            stack.append((block, True))
-            if block.last_op is not None:
-                stack += [(successor, False) for successor in block.last_op.successors]
+        return []
+    order = reverse_postorder(entry, lambda block: reversed(block.last_op.successors) if block.last_op else ())
+    seen = set(order)
     unreachable = [block for block in region.blocks if block not in seen]
     for block in unreachable:
         for op in block.ops:
             op.drop_all_references()
     for block in unreachable:
         region.erase_block(block, safe_erase=False)
-    yield from reversed(order)
+    return order
 
 
 # Handlers: each builds the lowering of one op and returns the values of its results

@@ -32,7 +32,7 @@ from xla_emitters.dialects.mlir.llvm import LLVMPointerType
 from xla_emitters.errors import InternalError
 from xla_emitters.rewrite.kernel_entry import ENTRY, SLICE_INDEX
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.symbols import Scope, functions, scopes
+from xla_emitters.rewrite.symbols import Scope, functions, is_private, scopes
 from xla_emitters.support.late_dataclass import dataclass
 
 NOT_INVARIANT = "xla.not_invariant"
@@ -107,7 +107,7 @@ def _merge(function: func.FuncOp, attributes: list[dict[str, Attribute]]) -> dic
     if (block := function.body.first_block) is not None:
         for duplicate, first in duplicates.items():
             block.args[duplicate].replace_all_uses_with(block.args[first])
-    if ENTRY in function.attributes or not _is_private(function) or block is None:
+    if ENTRY in function.attributes or not is_private(function) or block is None:
         duplicates = {}
     for duplicate in sorted(duplicates, reverse=True):
         function.body.blocks[0].erase_arg(function.args[duplicate])
@@ -121,10 +121,6 @@ def _merge(function: func.FuncOp, attributes: list[dict[str, Attribute]]) -> dic
 
 def _number(attribute: Attribute) -> int:
     return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
-
-
-def _is_private(function: func.FuncOp) -> bool:
-    return function.sym_visibility is not None and function.sym_visibility.data == "private"
 
 
 def _without(items: Sequence[Item], positions: Container[int]) -> list[Item]:

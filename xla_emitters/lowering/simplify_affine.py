@@ -34,10 +34,10 @@ from xla_emitters.lowering.index_arithmetic import (
     is_unsigned,
     map_of_apply_indexing,
     overflowing_part,
-    replace_by,
 )
 from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.replacement import replace_by
 from xla_emitters.support.late_dataclass import dataclass
 
 

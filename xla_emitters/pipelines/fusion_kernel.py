@@ -69,9 +69,9 @@ def on_buffers(module: ModuleOp, options: CompileOptions, kind: str, what: str) 
     ops = [op for op in module.walk() if isinstance(op, FusionOp)]
     outside = [op for op in module.walk() if isinstance(op, BufferOp) and not isinstance(op.parent_op(), FusionOp)]
     outside = [op for op in outside if not isinstance(op, FusionOp)]
-    if len(ops) == 1 and not outside and ops[0].kind is not None and ops[0].kind.data == kind:
+    if len(ops) == 1 and not outside and ops[0].kind_text == kind:
         return ops[0]
-    kinds = [op.kind.data if op.kind else "?" for op in ops] + [op.name for op in outside]
+    kinds = [op.kind_text or "?" for op in ops] + [op.name for op in outside]
     return f"it is not {what}, but {', '.join(kinds) or 'nothing'}"
 
 

@@ -35,7 +35,7 @@ from xla_emitters.graph.in_place_updates import find_in_place_updates
 from xla_emitters.graph.indexing_analysis import indexing_of_operands
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.overwrites import may_overwrite
-from xla_emitters.graph.view import HloFusion, is_scheduled, view_of
+from xla_emitters.graph.view import FusionView, is_scheduled, view_of
 from xla_emitters.pipelines.row_groups import RowGroup, erase_fusion
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.notes import take_notes
@@ -166,7 +166,7 @@ class MergeFusionsPass(KernelPass):
             return f"%{waiting.instruction_name.data} between them may run beside the first"
         return None
 
-    def _why_not_merged(self, merged: HloFusion, first: HloFusion, reader: HloFusion) -> str | None:
+    def _why_not_merged(self, merged: FusionView, first: FusionView, reader: FusionView) -> str | None:
         """Why the merged kernel is no better than two, or None."""
         if len(merged.parameters) > MOST_PARAMETERS or len(merged.instructions) > MOST_INSTRUCTIONS:
             return f"it would have {len(merged.parameters)} arguments and {len(merged.instructions)} instructions"
@@ -175,7 +175,7 @@ class MergeFusionsPass(KernelPass):
             return f"the {found} emitter would compile it, not the {wanted} emitter"
         return None
 
-    def _emitter(self, view: HloFusion) -> str:
+    def _emitter(self, view: FusionView) -> str:
         """The name of the fusion's emitter; "no" where it has none."""
         if view.computation not in self._emitters:
             with take_notes():
@@ -196,7 +196,7 @@ def _is_read_once(first: FusionOp, reader: FusionOp) -> bool:
     return all(use.operation is reader for use in first.result.uses)
 
 
-def _is_in_place(fusion: FusionOp, view: HloFusion) -> bool:
+def _is_in_place(fusion: FusionOp, view: FusionView) -> bool:
     """Whether a fusion writes a part of an array that it may overwrite: a merged kernel would write the rest too."""
     if isinstance(updates := find_in_place_updates(view), str):
         return False
@@ -221,7 +221,7 @@ def _communicates(op: HloOp) -> bool:
     return op.opcode.endswith(("-start", "-done", "-update")) or op.opcode in ("opt-barrier", "send", "recv")
 
 
-def _reads(view: HloFusion, reader: FusionOp, first: FusionOp) -> tuple[float, bool]:
+def _reads(view: FusionView, reader: FusionOp, first: FusionOp) -> tuple[float, bool]:
     """How often a fusion needs each element of the first one in the mean, at most; whether only at its own index."""
     (result,) = first.results
     parameters = [view.parameters[n].result for n, operand in enumerate(reader.operands) if operand is result]

@@ -134,6 +134,8 @@ class CompileOptions:
             )
         if self.jobs < 1:
             raise UsageError(f"{self.jobs} processes cannot compile anything", help="jobs=1 or more")
+        if not -(1 << 63) <= self.rng_seed < 1 << 64:
+            raise UsageError(f"the seed {self.rng_seed} has more than 64 bits", help="rng_seed=0 to 2^64 - 1")
         if self.mixed_precision not in ("", *PRECISIONS):
             raise UsageError(f"no mixed precision in '{self.mixed_precision}'", help=f"one of: {', '.join(PRECISIONS)}")
 

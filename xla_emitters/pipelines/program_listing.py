@@ -24,7 +24,7 @@ from xla_emitters.dialects.hlo.library_calls import communication, is_collective
 from xla_emitters.dialects.hlo.placement import HOST
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.lmhlo import LEFT_OUT, BufferOp, FusionOp, tensor_of
+from xla_emitters.dialects.lmhlo import LEFT_OUT, FusionOp, tensor_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
 from xla_emitters.dynamic.buffers.disc_fuse_on_buffer import SHARED
@@ -175,11 +175,11 @@ def list_fusions(module: ModuleOp, lines: PythonLines | None = None) -> list[Lis
 
 
 def _listed_fusion(op: FusionOp, sizes: BufferSizes, lines: PythonLines | None) -> ListedFusion:
-    parts = [FusibleOp(inner) for inner in op.body.block.ops if isinstance(inner, BufferOp)]
+    parts = list(map(FusibleOp, op.ops))
     shared = op.attributes.get(SHARED)
     return ListedFusion(
-        op.fusion_name.data if op.fusion_name is not None else "",
-        op.kind.data if op.kind is not None else "",
+        op.label,
+        op.kind_text,
         tuple(part.name for part in parts),
         tuple(_buffer_type(buffer, sizes) for part in Group(parts, sizes).results for buffer in part.writes),
         tuple(name.data for name in shared) if isa(shared, ArrayAttr[StringAttr]) else (),

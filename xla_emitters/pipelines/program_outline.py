@@ -92,15 +92,13 @@ class _Works:
                 yield self._call(op)
 
     def _fusion(self, op: FusionOp) -> Work:
-        parts = [FusibleOp(inner) for inner in op.body.block.ops if isinstance(inner, BufferOp)]
+        parts = list(map(FusibleOp, op.ops))
         group = Group(parts, self.sizes)
         read = {buffer for part in parts for buffer in part.reads if buffer not in group.writer}
         written = {buffer for part in group.results for buffer in part.writes}
-        name = op.fusion_name.data if op.fusion_name is not None else ""
-        kind = op.kind.data if op.kind is not None else ""
         moved = self._bytes([*read, *written])
         time = None if moved is None else least_time(self.chip, moved)
-        return Work(name, kind, "", 1, time, source=self._source(op.body.walk()))
+        return Work(op.label, op.kind_text, "", 1, time, source=self._source(op.body.walk()))
 
     def _call(self, op: BufferOp) -> Work:
         made = op.as_hlo()

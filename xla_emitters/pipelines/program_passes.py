@@ -40,6 +40,7 @@ PROGRAM_PRECISION: tuple[PassRow, ...] = (
 
 # A program (StableHLO, unknown sizes): HLO to HLO, up to the placement of ops. The stages of a program are named by its own rows.
 PROGRAM_GRAPH: tuple[PassRow, ...] = (
+    _row("disc-size-cse", "a call that is not made needs not be inlined"),
     _row("disc-inliner", "JAX exports a function for each jit; later passes see one function"),
     _row("disc-number-random-ops", "calls are inlined, so each random op occurs once, and none has been removed yet"),
     _row("disc-unused-function-removal", "removes inlined functions, and checks that only the entry is left", "hlo"),
@@ -52,6 +53,7 @@ PROGRAM_GRAPH: tuple[PassRow, ...] = (
         "disc-broadcast-simplifier",
         "operands of elementwise ops get one shape, from which later passes learn equal sizes",
     ),
+    _row("disc-algebraic-simplifier", "all broadcasts of constants are explicit; no op has a device or a kernel yet"),
     _row(
         "disc-base-gemm",
         "transposes are merged into dots before they get a device or a kernel",

@@ -15,22 +15,22 @@ with a remark: comparators that are not of scalars alone, elements of less than 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, ModuleOp, StringAttr, TupleType, i64
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, ModuleOp, StringAttr, i64
 from xdsl.ir import Attribute, SSAValue
 
-from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.called import has_scalar_code
 from xla_emitters.dialects.hlo.comparators import keys_of
-from xla_emitters.dialects.hlo.computation import ComputationOp, GetTupleElementOp, ParameterOp, find_computation
+from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, find_computation
 from xla_emitters.dialects.hlo.rule_ops import RuleOp, one_or_tuple
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, ReshapeOp, SliceOp
 from xla_emitters.dialects.hlo.types import array_type, dims_of, element_of, leaf_types, minor_to_major
 from xla_emitters.dtypes import Kind
 from xla_emitters.graph.control_computations import control_computations
+from xla_emitters.graph.entry import tuple_elements
 from xla_emitters.graph.fusion_parts import Part, new_fusion
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.view import SORTED_RUNS
@@ -104,7 +104,7 @@ def _split(names: Names, sort: RuleOp) -> list[int]:
         if width == widths[-1]:
             names.replace(sort, result)
         else:
-            values = _elements(result, lambda op: names.add(op, sort))
+            values = tuple_elements(result, lambda op: names.add(op, sort), "element")
     return widths
 
 
@@ -141,7 +141,7 @@ def _runs(names: Names, sort: RuleOp, values: Sequence[SSAValue], width: int, na
             "sorted",
             {**sort.properties, "name": StringAttr("sorted"), "dimensions": _numbers(along + (count > 1))},
         )
-        found = _elements(part.insert(made, sort), lambda op: part.insert(op, sort))
+        found = tuple_elements(part.insert(made, sort), lambda op: part.insert(op, sort), "element")
         if count > 1:
             found = [part.insert(ReshapeOp([array], _type(array, inner), "joined"), sort) for array in found]
         pieces.append(found)
@@ -162,13 +162,3 @@ def _type(array: SSAValue, dims: Sequence[int]) -> Attribute:
 
 def _numbers(*numbers: int) -> DenseArrayBase:
     return DenseArrayBase.from_list(i64, numbers)
-
-
-def _elements(value: SSAValue, insert: Callable[[HloOp], SSAValue]) -> list[SSAValue]:
-    """The elements of a tuple as values of their own; [value] for an array."""
-    if not isinstance(value.type, TupleType):
-        return [value]
-    return [
-        insert(GetTupleElementOp([value], ir_type, f"element.{number}", {"index": IntegerAttr(number, i64)}))
-        for number, ir_type in enumerate(leaf_types(value.type))
-    ]

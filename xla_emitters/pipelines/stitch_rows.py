@@ -33,7 +33,7 @@ from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.fusion_parts import Part, Parting, is_fusible_bitcast, taken_inside
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.refusals import is_splittable_kind
-from xla_emitters.graph.view import STITCHED, HloFusion, is_scheduled, view_of
+from xla_emitters.graph.view import STITCHED, FusionView, is_scheduled, view_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.row_groups import RowGroup, erase_fusion, groups_in
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -122,7 +122,7 @@ class StitchRowsPass(KernelPass):
         group.replace(names, made)
 
     def _way(
-        self, view: HloFusion, module: ModuleOp, fusion: FusionOp | None = None, name: str | None = None
+        self, view: FusionView, module: ModuleOp, fusion: FusionOp | None = None, name: str | None = None
     ) -> RowWay | None:
         """The way in which a fusion is stitched; None if it is not, with a remark that has the reason.
 
@@ -151,7 +151,7 @@ class StitchRowsPass(KernelPass):
         return way
 
     def _cheapest(
-        self, op: Operation, view: HloFusion, found: StitchedFusion, module: ModuleOp, name: str | None
+        self, op: Operation, view: FusionView, found: StitchedFusion, module: ModuleOp, name: str | None
     ) -> RowWay | None:
         """The cheapest way; None if XLA's plan is expected to be as fast."""
         from xla_emitters.pipelines.tuned import cheapest_rows
@@ -170,7 +170,7 @@ class StitchRowsPass(KernelPass):
         return choice.way
 
 
-def _why_not(view: HloFusion) -> str | None:
+def _why_not(view: FusionView) -> str | None:
     """What in a fusion instruction prevents stitching, or None."""
     assert view.call is not None
     if view.other_compiler is not None and not is_splittable_kind(view.other_compiler):
@@ -182,7 +182,7 @@ def _why_not(view: HloFusion) -> str | None:
     return None
 
 
-def reads_rows_again(view: HloFusion) -> bool:
+def reads_rows_again(view: FusionView) -> bool:
     """Whether the result of a reduction is needed for more elements than it has."""
     reduced = set[SSAValue]()
     for op in view.instructions:

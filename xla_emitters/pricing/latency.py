@@ -20,22 +20,6 @@ from xla_emitters.pricing.issue import class_of
 from xla_emitters.pricing.sass import NOT_COUNTED, SassFunction, SassInstruction
 
 _REGISTER = re.compile(r"\b(U?R\d+|U?P\d)\b")
-_WITHOUT_RESULT = (
-    "STG",
-    "ST",
-    "STS",
-    "STL",
-    "RED",
-    "REDG",
-    "BRA",
-    "EXIT",
-    "BSSY",
-    "BSYNC",
-    "BAR",
-    "RET",
-    "CALL",
-    "WARPSYNC",
-)
 _TRIPS_SIMULATED = 2
 
 
@@ -154,24 +138,5 @@ class _Walker:
 
 def _operands(instruction: SassInstruction) -> tuple[list[str], list[str]]:
     """The registers and predicates that are written, and those that are read."""
-    read = _REGISTER.findall(instruction.guard)
-    if instruction.name in _WITHOUT_RESULT:
-        return [], read + _REGISTER.findall(" ".join(instruction.operands))
-    # One result, or two: `IADD3 R4, P0, ...` (sum, carry), `ISETP.GE P0, PT, ...`, `SHFL PT, R5, ...`.
-    first, second = ([*instruction.operands, "", ""])[:2]
-    both = _is_predicate(second) or (_is_predicate(first) and re.fullmatch(r"U?R(\d+|Z)", second) is not None)
-    results = 2 if both else 1
-    written = _REGISTER.findall(" ".join(instruction.operands[:results]))
-    words = (
-        max(1, instruction.access_bytes // 4)
-        if class_of(instruction.opcode).name in ("global", "shared", "local")
-        else 1
-    )
-    for name in list(written):
-        if words > 1 and name.startswith("R"):
-            written += [f"R{int(name[1:]) + word}" for word in range(1, words)]
-    return written, read + _REGISTER.findall(" ".join(instruction.operands[results:]))
-
-
-def _is_predicate(operand: str) -> bool:
-    return re.fullmatch(r"U?P(\d|T)", operand) is not None
+    written, sources = instruction.split_operands
+    return list(filter(_REGISTER.fullmatch, written)), _REGISTER.findall(" ".join((instruction.guard, *sources)))

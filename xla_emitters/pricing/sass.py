@@ -12,17 +12,47 @@ Not counted: NOP, a branch to itself (padding after the end), and ACQBULK, which
 
 from __future__ import annotations
 
+import operator
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 NOT_COUNTED = ("NOP", "ACQBULK")
+WORD = 0xFFFFFFFF
 # The most trips that are simulated.
 _MOST_TRIPS = 1 << 20
 _BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
+_WITHOUT_RESULT = (
+    "ST",
+    "STG",
+    "STS",
+    "STL",
+    "RED",
+    "REDG",
+    "BAR",
+    "BRA",
+    "BSSY",
+    "BSYNC",
+    "CALL",
+    "EXIT",
+    "JMP",
+    "MEMBAR",
+    "NOP",
+    "RET",
+    "WARPSYNC",
+)
+RELATIONS: Mapping[str, Callable[[int, int], bool]] = {
+    "EQ": operator.eq,
+    "NE": operator.ne,
+    "LT": operator.lt,
+    "LE": operator.le,
+    "GT": operator.gt,
+    "GE": operator.ge,
+}
+"""Of ISETP."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +92,45 @@ class SassInstruction:
     def access_bytes(self) -> int:
         """Bytes that a load or store transfers."""
         return next((_BYTES[part] for part in self.opcode.split(".")[1:] if part in _BYTES), 4)
+
+    @property
+    def _words(self) -> int:
+        """The registers of its result."""
+        name, *parts = self.opcode.split(".")
+        if "128" in parts:
+            return 4
+        is_wide = not {"64", "WIDE", "F64"}.isdisjoint(parts) or name in ("DADD", "DMUL", "DFMA")
+        return 2 if is_wide or (name == "CS2R" and "32" not in parts) else 1
+
+    @property
+    def halves(self) -> int | None:
+        """The word that it writes, if ptxas wrote a constant as two f16: -0 * 0 + (high, low)."""
+        if self.name != "HFMA2" or self.operands[1:3] != ("-RZ", "RZ") or "BF16" in self.opcode:
+            return None
+        high, low = map(float, self.operands[3:5])
+        return int.from_bytes(struct.pack("<2e", low, high), "little")
+
+    @cached_property
+    def split_operands(self) -> tuple[Sequence[str], Sequence[str]]:
+        """The registers and predicates that it writes, the words of its result first, and its other operands."""
+        operands, targets, flags = list(self.operands), list[str](), list[str]()
+        if self.name in _WITHOUT_RESULT:
+            return [], operands
+        if self.name.endswith(("SETP", "PLOP3")):
+            return operands[:2], operands[2:]
+        # `LOP3.LUT P0, RZ, R0, ...`: whether the result is not 0. `SHFL.DOWN PT, R5, R4, ...`
+        if operands and re.fullmatch(r"U?P(T|\d)", operands[0]):
+            flags.append(operands.pop(0))
+        if operands and (found := re.fullmatch(r"(U?R)(\d+|Z)", operands[0])):
+            del operands[0]
+            # The zero register is not written, but is the first result still.
+            targets = (
+                ["RZ"] if found[2] == "Z" else [f"{found[1]}{int(found[2]) + word}" for word in range(self._words)]
+            )
+            # A carry that is written is placed between the result and the first source.
+            while operands and re.fullmatch(r"U?P\d", operands[0]) and self.name not in ("SEL", "USEL"):
+                flags.append(operands.pop(0))
+        return targets + flags, operands
 
 
 @dataclass(frozen=True)
@@ -331,7 +400,10 @@ class SassFunction:
         value = start
         for trip in range(1, _MOST_TRIPS):
             tested = value + by if counts_first else value
-            if _compare(test[1], bool(test[2]), tested, bound) == leaves_when:
+            if (
+                RELATIONS[test[1]](*((each & WORD) if test[2] else signed(each & WORD) for each in (tested, bound)))
+                == leaves_when
+            ):
                 return trip if header in self.successors[number] else max(trip - 1, 1)
             value += by
         return None
@@ -339,18 +411,18 @@ class SassFunction:
     def _trips_of_flag(self, header: int, body: set[int], predicate: str, leaves_when: bool) -> int | None:
         """2 if the predicate is a constant before the loop, and every trip sets it to the opposite after the exit reads it; else None."""
         before = self._constant_before(header, body, predicate)
-        writes = [i for number in body for i in self.blocks[number] if predicate in _written(i)]
+        writes = [i for number in body for i in self.blocks[number] if predicate in i.split_operands[0]]
         after = {_constant_of(write, predicate) for write in writes}
         return 2 if (before, after) == (not leaves_when, {leaves_when}) else None
 
     @staticmethod
     def _definition(block: Sequence[SassInstruction], name: str) -> int | None:
         """Position of the last instruction of `block` that writes the register or predicate."""
-        return next((at for at in range(len(block) - 1, -1, -1) if name in _written(block[at])), None)
+        return next((at for at in range(len(block) - 1, -1, -1) if name in block[at].split_operands[0]), None)
 
     def _step(self, body: set[int], register: str) -> tuple[int, int] | None:
         """(the constant that the loop adds to the register once per trip, the address of that instruction)."""
-        writes = [i for number in body for i in self.blocks[number] if register in _written(i)]
+        writes = [i for number in body for i in self.blocks[number] if register in i.split_operands[0]]
         if len(writes) != 1 or writes[0].guard or writes[0].name not in ("VIADD", "IADD3", "UIADD3"):
             return None
         sources = [part for part in writes[0].operands[1:] if not re.fullmatch(r"!?U?P(T|\d)", part)]
@@ -393,26 +465,6 @@ def _is_unconditional(instruction: SassInstruction) -> bool:
     return not instruction.guard and not (_is_branch(instruction) and len(instruction.operands) > 1)
 
 
-def _written(instruction: SassInstruction) -> Iterator[str]:
-    """The registers and predicates that the instruction writes, as far as they matter for loop counters and bounds."""
-    if instruction.name in ("STG", "ST", "STS", "STL", "RED", "BRA", "EXIT", "BSSY", "BSYNC", "NOP", "BAR"):
-        return
-    for place, operand in enumerate(instruction.operands[:2]):
-        if re.fullmatch(r"U?P\d", operand):
-            yield operand
-        elif place == 0 and (found := re.fullmatch(r"(U?R)(\d+)", operand)):
-            words = 4 if ".128" in instruction.opcode else 2 if _is_wide(instruction) else 1
-            for word in range(words):
-                yield f"{found[1]}{int(found[2]) + word}"
-
-
-def _is_wide(instruction: SassInstruction) -> bool:
-    parts = instruction.opcode.split(".")
-    if parts[0] == "CS2R":
-        return "32" not in parts
-    return parts[0] in ("DADD", "DMUL", "DFMA") or bool({"64", "WIDE", "F64"} & set(parts[1:]))
-
-
 def _constant_of(instruction: SassInstruction, register: str) -> int | None:
     """The constant that the instruction writes to `register`."""
     operands = instruction.operands
@@ -430,11 +482,7 @@ def _constant_of(instruction: SassInstruction, register: str) -> int | None:
         and not any(map(_is_predicate, operands[2:5]))
     ):
         return _looked_up(operands, "")
-    # Both halves of a word, as two f16: -0 * 0 + (high, low).
-    if instruction.name == "HFMA2" and operands[1:3] == ("-RZ", "RZ") and "BF16" not in instruction.opcode:
-        high, low = (struct.unpack("<H", struct.pack("<e", float(half)))[0] for half in operands[3:5])
-        return high << 16 | low
-    return None
+    return instruction.halves
 
 
 def _is_predicate(operand: str) -> bool:
@@ -467,16 +515,6 @@ def _number(operand: str) -> int | None:
     return int(operand, 0) if re.fullmatch(r"-?0x[0-9a-f]+|-?\d+", operand) else None
 
 
-def _compare(relation: str, is_unsigned: bool, value: int, bound: int) -> bool:
-    """Compares as ISETP does, in 32 bits."""
-    left, right = value & 0xFFFFFFFF, bound & 0xFFFFFFFF
-    if not is_unsigned:
-        left, right = (number - (1 << 32) if number >> 31 else number for number in (left, right))
-    return {
-        "EQ": left == right,
-        "NE": left != right,
-        "LT": left < right,
-        "LE": left <= right,
-        "GT": left > right,
-        "GE": left >= right,
-    }[relation]
+def signed(value: int) -> int:
+    """A word as a signed integer."""
+    return value - (1 << 32) if value >> 31 else value

@@ -14,7 +14,6 @@ Source: CUDA Binary Utilities, "Instruction Set Reference"; the layout of consta
 
 from __future__ import annotations
 
-import operator
 import re
 import struct
 from collections import Counter
@@ -24,13 +23,22 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from xla_emitters.errors import Unsupported
-from xla_emitters.pricing.sass import ACCESSES, NOT_COUNTED, Executed, SassFunction, SassInstruction, parse
+from xla_emitters.pricing.sass import (
+    ACCESSES,
+    NOT_COUNTED,
+    RELATIONS,
+    WORD,
+    Executed,
+    SassFunction,
+    SassInstruction,
+    parse,
+    signed,
+)
 from xla_emitters.program import LaunchDimensions
 
 MOST_STEPS = 1 << 20
 PARAMETERS = {"sm_75": 0x160, "sm_80": 0x160, "sm_86": 0x160, "sm_89": 0x160, "sm_90": 0x210, "sm_100": 0x380}
 """The offset of a kernel's parameters in constant bank 0."""
-WORD = 0xFFFFFFFF
 WARP = 32
 ADDRESS = 0x1000_0000_0000
 """An assumed array address; only arithmetic on it is executed."""
@@ -100,10 +108,6 @@ def _constants(
             found[at + part] = word >> (8 * part) & WORD
         at += width
     return found
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 32) if value >> 31 else value
 
 
 @dataclass
@@ -202,7 +206,7 @@ class _Thread:
     def _execute(self, instruction: SassInstruction, condition: Number) -> None:
         if condition == 0:
             return
-        targets, sources = _split(instruction)
+        targets, sources = instruction.split_operands
         results = self._results(instruction, sources)
         for number, target in enumerate(targets):
             found = results[number] if number < len(results) and condition == 1 else None
@@ -224,9 +228,8 @@ class _Thread:
                 return self._compared(parts, sources)
             case "PLOP3":
                 return self._looked_up_predicate(sources)
-            case "HFMA2" if sources[:2] == ["-RZ", "RZ"] and "BF16" not in instruction.opcode:
-                high, low = (struct.unpack("<H", struct.pack("<e", float(half)))[0] for half in sources[2:4])
-                return [high << 16 | low]
+            case "HFMA2":
+                return [instruction.halves]
             case "SEL":
                 chosen = self._predicate(sources[2])
                 return [None if chosen is None else self._value(sources[0 if chosen else 1])]
@@ -236,7 +239,7 @@ class _Thread:
                 a, b, low, high = map(self._value, (*sources[:2], *added))
                 if a is None or b is None or low is None or high is None:
                     return []
-                a, b = (a, b) if "U32" in parts else (_signed(a), _signed(b))
+                a, b = (a, b) if "U32" in parts else (signed(a), signed(b))
                 return [(a * b + (high << 32 | low)) >> 32 & WORD]
             case _:
                 values = [self._value(source) for source in sources if not re.fullmatch(r"!?U?P(T|\d)", source)]
@@ -254,8 +257,8 @@ class _Thread:
         if "EX" in parts or a is None or b is None:
             return [None, None]
         if "U32" not in parts:
-            a, b = _signed(a), _signed(b)
-        holds = int(_RELATIONS[parts[0]](a, b))
+            a, b = signed(a), signed(b)
+        holds = int(RELATIONS[parts[0]](a, b))
         joined = _and(holds, last) if "AND" in parts else _or(holds, last)
         return [joined, None]
 
@@ -267,47 +270,6 @@ class _Thread:
         return [results.pop() if len(results) == 1 else None, None]
 
 
-def _split(instruction: SassInstruction) -> tuple[list[str], list[str]]:
-    """The registers and predicates that an instruction writes, and its other operands."""
-    if instruction.name in (
-        "STG",
-        "ST",
-        "STS",
-        "STL",
-        "RED",
-        "REDG",
-        "BAR",
-        "BSSY",
-        "BSYNC",
-        "NOP",
-        "WARPSYNC",
-        "MEMBAR",
-    ):
-        return [], []
-    operands = list(instruction.operands)
-    targets, flags = list[str](), list[str]()
-    is_test = instruction.name.endswith(("SETP", "PLOP3"))
-    # `LOP3.LUT P0, RZ, R0, ...`: whether the result is not 0.
-    while not is_test and operands and re.fullmatch(r"U?P\d", operands[0]):
-        flags.append(operands.pop(0))
-    if operands and (found := re.fullmatch(r"(U?R)(\d+)", operands[0])):
-        parts = instruction.opcode.split(".")
-        wide = {"64", "WIDE", "F64"} & set(parts[1:]) or (parts[0] == "CS2R" and "32" not in parts)
-        words = 4 if "128" in parts else 2 if wide else 1
-        targets = [f"{found[1]}{int(found[2]) + word}" for word in range(words)]
-        operands = operands[1:]
-    elif operands and operands[0] in ("RZ", "URZ"):
-        # Not written anywhere, but still the first result.
-        targets, operands = ["RZ"], operands[1:]
-    if is_test:
-        return operands[:2], operands[2:]
-    targets += flags
-    # A carry that is written is placed between the result and the first source.
-    while operands and re.fullmatch(r"U?P\d", operands[0]) and instruction.name not in ("SEL", "USEL"):
-        targets.append(operands.pop(0))
-    return targets, operands
-
-
 def _and(a: Number, b: Number) -> Number:
     return 0 if 0 in (a, b) else None if None in (a, b) else 1
 
@@ -316,32 +278,19 @@ def _or(a: Number, b: Number) -> Number:
     return 1 if 1 in (a, b) else None if None in (a, b) else 0
 
 
-_RELATIONS: Mapping[str, Callable[[int, int], bool]] = {
-    "EQ": operator.eq,
-    "NE": operator.ne,
-    "LT": operator.lt,
-    "LE": operator.le,
-    "GT": operator.gt,
-    "GE": operator.ge,
-}
-
-
 def _extreme(base: str, parts: Sequence[str], values: Sequence[int], is_least: Number) -> Number:
     if is_least is None:
         return None
     first, *rest = values
     if base == "VIADDMNMX":
         first, rest = first + rest[0] & WORD, rest[1:]
-    numbers = [first, *rest] if "U32" in parts else [_signed(value) for value in (first, *rest)]
+    numbers = [first, *rest] if "U32" in parts else [signed(value) for value in (first, *rest)]
     return (min if is_least else max)(numbers) & WORD
 
 
 def _imad(parts: Sequence[str], values: Sequence[int]) -> list[Number]:
-    is_unsigned = "U32" in parts
-    a, b = (value if is_unsigned else _signed(value) for value in values[:2])
-    if "WIDE" in parts:
-        return [a * b + values[2] & WORD]  # the high word is part of an address
-    return [a * b + values[2] & WORD]
+    a, b = (value if "U32" in parts else signed(value) for value in values[:2])
+    return [a * b + values[2] & WORD]  # of a wide one, the high word is part of an address
 
 
 def _after(operand: str) -> str:
@@ -365,7 +314,7 @@ def _shf(parts: Sequence[str], values: Sequence[int]) -> list[Number]:
     if parts[0] == "L":
         return [(low << by) & WORD] if not is_high else [((high << 32 | low) << by) >> 32 & WORD]
     if is_high:
-        number = _signed(high) if "S32" in parts else high
+        number = signed(high) if "S32" in parts else high
         return [number >> by & WORD]
     return [(high << 32 | low) >> by & WORD]
 

@@ -15,13 +15,12 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
-    i1,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.traits import ConstantLike, IsolatedFromAbove
 
-from xla_emitters.dialects.attributes import AttributeNumbers, integer
+from xla_emitters.dialects.attributes import AttributeNumbers, integer, name_of_constant
 from xla_emitters.dialects.locations import UNKNOWN
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.quick_accessors import item
@@ -109,20 +108,8 @@ def is_constant_value(value: SSAValue) -> bool:
 def constant_op(value: AnyInteger | FloatAttr) -> arith.ConstantOp:
     """An `arith.constant` with the name that MLIR gives its result."""
     constant = arith.ConstantOp(value)
-    constant.result.name_hint = _hint(value)
+    constant.result.name_hint = name_of_constant(value)
     return constant
-
-
-def _hint(attribute: Attribute) -> str:
-    """MLIR's names: %true, %c7, %c7_i32, %cst."""
-    if not isinstance(attribute, IntegerAttr):
-        return "cst"
-    value = cast(AnyInteger, attribute)
-    if value.type == i1:
-        return "true" if value.value.data else "false"
-    number = value.value.data
-    suffix = "" if isinstance(value.type, IndexType) else f"_{value.type}"
-    return f"c{number}{suffix}"
 
 
 def constant_value(value: SSAValue) -> Attribute | None:

@@ -19,6 +19,7 @@ in Python's complex numbers, but the op rounds each product of parts.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, cast
@@ -174,20 +175,11 @@ SHIFTS: dict[type[Operation], Callable[[int, int], int]] = {
 }
 # x op unit = x, by the unit's unsigned value; -1 means all ones.
 RIGHT_UNIT: dict[type[Operation], int] = {
-    arith.AddiOp: 0,
-    arith.SubiOp: 0,
-    arith.MuliOp: 1,
+    **dict.fromkeys((arith.AddiOp, arith.SubiOp, arith.OrIOp, arith.XOrIOp, *SHIFTS), 0),
+    **dict.fromkeys(
+        (arith.MuliOp, arith.DivUIOp, arith.CeilDivUIOp, arith.DivSIOp, arith.FloorDivSIOp, arith.CeilDivSIOp), 1
+    ),
     arith.AndIOp: -1,
-    arith.OrIOp: 0,
-    arith.XOrIOp: 0,
-    arith.ShLIOp: 0,
-    arith.ShRSIOp: 0,
-    arith.ShRUIOp: 0,
-    arith.DivUIOp: 1,
-    arith.CeilDivUIOp: 1,
-    arith.DivSIOp: 1,
-    arith.FloorDivSIOp: 1,
-    arith.CeilDivSIOp: 1,
 }
 # x op zero = zero.
 RIGHT_ZERO: dict[type[Operation], int] = {arith.MuliOp: 0, arith.AndIOp: 0, arith.OrIOp: -1}
@@ -258,16 +250,8 @@ def _fits(value: int, bits: int) -> bool:
 
 # eq, ne, slt, sle, sgt, sge, ult, ule, ugt, uge
 CMPI: tuple[Callable[[int, int], bool], ...] = (
-    lambda a, b: a == b,
-    lambda a, b: a != b,
-    lambda a, b: a < b,
-    lambda a, b: a <= b,
-    lambda a, b: a > b,
-    lambda a, b: a >= b,
-    lambda a, b: a < b,
-    lambda a, b: a <= b,
-    lambda a, b: a > b,
-    lambda a, b: a >= b,
+    *(operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge),
+    *(operator.lt, operator.le, operator.gt, operator.ge),
 )
 FIRST_UNSIGNED = 6
 

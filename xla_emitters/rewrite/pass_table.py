@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass
 # name on the command line -> (room, stem), the name without `xla-` and `gpu-`; the class is the stem in CamelCase with `Pass` at its end.
 PASSES: dict[str, tuple[str, str]] = {
     "convert-complex-to-standard": ("lowering", "convert_complex_to_standard"),
+    "disc-algebraic-simplifier": ("dynamic.passes", "disc_algebraic_simplifier"),
     "disc-base-gemm": ("dynamic.passes", "disc_base_gemm"),
     "disc-block-sums": ("lowering.cpu", "disc_block_sums"),
     "disc-blocks-to-loop": ("lowering.cpu", "disc_blocks_to_loop"),
@@ -67,6 +68,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "disc-revise-gpu-kernel-outlining": ("dynamic.loops", "disc_revise_gpu_kernel_outlining"),
     "disc-rewrite-ral-api": ("dynamic.host", "disc_rewrite_ral_api"),
     "disc-shape-optimization": ("dynamic.passes", "disc_shape_optimization"),
+    "disc-size-cse": ("dynamic.passes", "disc_size_cse"),
     "disc-specialize-fusion-with-speculation": ("dynamic.buffers", "disc_specialize_fusion_with_speculation"),
     "disc-split-large-ops": ("dynamic.passes", "disc_split_large_ops"),
     "disc-step-pointers": ("lowering.cpu", "disc_step_pointers"),

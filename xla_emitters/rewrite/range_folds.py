@@ -10,6 +10,8 @@ Source: docs/reference/2 3.3 "xla-simplify-arith".
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from xdsl.dialects.builtin import IndexType, IntegerType, i1
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
@@ -20,44 +22,38 @@ from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.rewrite.constants import constant_op, integer_attr
 from xla_emitters.rewrite.folders import FIRST_UNSIGNED
 
+Extremum: TypeAlias = arith.MinSIOp | arith.MaxSIOp | arith.MinUIOp | arith.MaxUIOp
+
 
 def decide_comparison(op: arith.CmpiOp) -> bool | None:
     """The result of `op` if it is the same for all values in the ranges of its operands, else None."""
     if op.lhs.type == i1:
         return None  # i1 has no order here: `true` is 1 in some attributes and -1 in others
+    predicate = op.predicate.value.data
+    if (ranges := _ranges(op, is_unsigned=predicate >= FIRST_UNSIGNED)) is None:
+        return None
+    left, right = ranges
+    # eq ne slt sle sgt sge ult ule ugt uge: a < b is not b <= a
+    kind = predicate if predicate < FIRST_UNSIGNED else predicate - 4
+    if kind < 2:
+        known = _is_equal(left, right)
+    else:
+        known = _is_at_most(left, right) if kind in (3, 4) else _is_at_most(right, left)
+    return None if known is None else known != (kind in (1, 2, 4))
+
+
+def _ranges(op: arith.CmpiOp | Extremum, *, is_unsigned: bool) -> tuple[Interval, Interval] | None:
+    """The ranges of the two operands, if they are known; as unsigned numbers if both are not negative."""
     left, right = range_of_value(op.lhs), range_of_value(op.rhs)
     if left is None or right is None or not (left.is_feasible and right.is_feasible):
         return None
-    predicate = op.predicate.value.data
-    if predicate >= FIRST_UNSIGNED and (left.lower < 0 or right.lower < 0):
-        return None
-    # eq ne slt sle sgt sge ult ule ugt uge
-    match predicate if predicate < FIRST_UNSIGNED else predicate - 4:
-        case 0:
-            return _is_equal(left, right)
-        case 1:
-            equal = _is_equal(left, right)
-            return None if equal is None else not equal
-        case 2:
-            return _is_less(left, right)
-        case 3:
-            return _is_at_most(left, right)
-        case 4:
-            return _is_less(right, left)
-        case _:
-            return _is_at_most(right, left)
+    return None if is_unsigned and (left.lower < 0 or right.lower < 0) else (left, right)
 
 
 def _is_equal(a: Interval, b: Interval) -> bool | None:
     if a.upper < b.lower or b.upper < a.lower:
         return False
     return True if a.is_point and b.is_point else None
-
-
-def _is_less(a: Interval, b: Interval) -> bool | None:
-    if a.upper < b.lower:
-        return True
-    return False if a.lower >= b.upper else None
 
 
 def _is_at_most(a: Interval, b: Interval) -> bool | None:
@@ -68,13 +64,11 @@ def _is_at_most(a: Interval, b: Interval) -> bool | None:
 
 def decide_extremum(op: Operation) -> SSAValue | None:
     """The operand that a minimum or maximum always equals, if the ranges determine it."""
-    if not isinstance(op, arith.MinSIOp | arith.MaxSIOp | arith.MinUIOp | arith.MaxUIOp):
+    if not isinstance(op, Extremum):
         return None
-    left, right = range_of_value(op.lhs), range_of_value(op.rhs)
-    if left is None or right is None or not (left.is_feasible and right.is_feasible):
+    if (ranges := _ranges(op, is_unsigned=isinstance(op, arith.MinUIOp | arith.MaxUIOp))) is None:
         return None
-    if isinstance(op, arith.MinUIOp | arith.MaxUIOp) and (left.lower < 0 or right.lower < 0):
-        return None
+    left, right = ranges
     is_minimum = isinstance(op, arith.MinSIOp | arith.MinUIOp)
     if _is_at_most(left, right):
         return op.lhs if is_minimum else op.rhs
@@ -98,9 +92,7 @@ class DecideExtrema(RewritePattern):
     """Replaces a minimum or maximum by one of its operands if the operands' ranges decide which."""
 
     @op_type_rewrite_pattern
-    def match_and_rewrite(
-        self, op: arith.MinSIOp | arith.MaxSIOp | arith.MinUIOp | arith.MaxUIOp, rewriter: PatternRewriter
-    ) -> None:
+    def match_and_rewrite(self, op: Extremum, rewriter: PatternRewriter) -> None:
         if (operand := decide_extremum(op)) is not None:
             rewriter.replace(op, (), (operand,))
 

@@ -1,4 +1,4 @@
-"""Copies of a loop's body, for passes that write loops out.
+"""How often a loop runs, and copies of its body, for passes that write loops out.
 
 scf.for %v = %c0 to %c2 step %c1 iter_args(%a = %x) {      %a0 = f(%x, %c0)
   %n = f(%a, %v)                                     ->    %a1 = f(%a0, %c1)
@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.builder import Builder
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import scf
+from xla_emitters.dialects.ranges import constant_of
 
 
 def unroll_fully(loop: scf.ForOp, trips: int) -> None:
@@ -39,3 +41,17 @@ def copy_body(loop: scf.ForOp, builder: Builder, variable: SSAValue, carried: Se
         if op is not terminator:
             builder.insert(op.clone(values))
     return [values.get(value, value) for value in terminator.arguments]
+
+
+def trip_count_of_plain_loop(loop: scf.ForOp) -> int | str:
+    """Trip count of a `0..C step 1` loop over `index`, else a string: why it has none."""
+    lower, upper, step = (constant_of(bound) for bound in (loop.lb, loop.ub, loop.step))
+    if not isinstance(loop.lb.type, IndexType):
+        return f"its induction variable is {loop.lb.type}, not index"
+    if lower != 0:
+        return "it does not start at 0"
+    if step != 1:
+        return "step is not 1"
+    if upper is None:
+        return "its upper bound is not a constant"
+    return max(upper, 0)

@@ -23,9 +23,9 @@ from xla_emitters.errors import InternalError
 from xla_emitters.library.arguments import Array
 from xla_emitters.program.bind import STAGE, BoundSteps, bind
 from xla_emitters.program.executable import Executable
-from xla_emitters.program.steps import ArrayPlace, Call, Launch, Loop, Recurrence
+from xla_emitters.program.steps import ArrayPlace, Call, Launch, Recurrence
 from xla_emitters.runtime.numpy_calls import NumpyCalls
-from xla_emitters.runtime.walk import ArrayMemory, Frame, FrameArguments, Frames, HostMemory, Idle, Platform, Run
+from xla_emitters.runtime.walk import Frame, FrameArguments, Frames, HostMemory, Idle, Platform, Run
 
 if TYPE_CHECKING:
     from xla_emitters.runtime.memory_history import MemoryHistory
@@ -63,7 +63,7 @@ class LoadedProgram:
         self,
         made: Executable,
         platform: NumpyCalls,
-        memory: ArrayMemory | None = None,
+        memory: HostMemory | None = None,
     ) -> None:
         self.made, self.platform = made, platform
         self._memory = memory or HostMemory()
@@ -154,7 +154,7 @@ class LoadedProgram:
 
         return self._run_once(WatchedFrame, inputs)[0].memory()
 
-    def run_watched(self, inputs: Sequence[Any], watch: Watch, memory: ArrayMemory | None = None) -> list[Any]:
+    def run_watched(self, inputs: Sequence[Any], watch: Watch, memory: HostMemory | None = None) -> list[Any]:
         """Like `run`, in memory of its own, with each call and launch replaced by what `watch` makes of it."""
         return self._run_once(Frame, inputs, platform=_Watched(self.platform, watch), memory=memory or self._memory)[1]
 
@@ -234,8 +234,8 @@ class Dispatch:
 
 
 @dataclass(frozen=True)
-class _Watched:
-    """Another platform; what it computes is watched."""
+class _Watched(Platform):
+    """Another platform; what it computes is watched, each step alone."""
 
     platform: Platform
     watch: Watch
@@ -245,12 +245,6 @@ class _Watched:
 
     def launch(self, frame: Frame, step: Launch) -> Run:
         return self.watch(frame, step, self.platform.launch(frame, step))
-
-    def joined(self, frame: Frame, runs: Sequence[Run]) -> Sequence[Run]:
-        return runs  # each is watched alone
-
-    def whole(self, frame: Frame, step: Loop) -> Run | None:
-        return None
 
     def outlasts(self, ends: Recurrence, state: Sequence[Any], most: int) -> bool:
         return self.platform.outlasts(ends, state, most)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from xla_emitters.program.steps import Call, Launch, Loop, Recurrence
-from xla_emitters.runtime.walk import Frame, Run
+from xla_emitters.program.steps import Call
+from xla_emitters.runtime.walk import Frame, Platform, Run
 
 BufferFunction: TypeAlias = Callable[..., None]
 """(operands ..., results ...): writes the results."""
 
 
-class NumpyCalls(ABC):
+class NumpyCalls(Platform):
     """A platform whose ops outside of kernels are NumPy's.
 
     function_of  makes the function of an op, by its number
@@ -29,14 +28,6 @@ class NumpyCalls(ABC):
             self._functions[number] = self._function_of(number)
         return self._functions[number]
 
-    def joined(self, frame: Frame, runs: Sequence[Run]) -> Sequence[Run]:
-        """Steps that follow each other: as they are."""
-        return runs
-
-    def whole(self, frame: Frame, step: Loop) -> Run | None:
-        """A loop as one step: none."""
-        return None
-
     def evaluate(self, number: int, arrays: Sequence[Any]) -> None:
         """Computes an op now."""
         self.function(number)(*arrays)
@@ -44,9 +35,3 @@ class NumpyCalls(ABC):
     def call(self, frame: Frame, step: Call) -> Run:
         function, operands = self.function(step.op), frame.operands((*step.reads, *step.writes))
         return lambda: function(*operands())
-
-    @abstractmethod
-    def launch(self, frame: Frame, step: Launch) -> Run: ...
-
-    def outlasts(self, ends: Recurrence, state: Sequence[Any], most: int) -> bool:
-        return False

@@ -10,7 +10,7 @@ from xla_emitters.dynamic.host.steps_of_buffers import LOOPS, WATCH, CallableOp
 from xla_emitters.errors import InternalError
 from xla_emitters.program.bind import STAGE
 from xla_emitters.program.step_values import Extents
-from xla_emitters.program.steps import ArrayPlace, Launch
+from xla_emitters.program.steps import Launch
 from xla_emitters.runtime.numpy_calls import BufferFunction, NumpyCalls
 from xla_emitters.runtime.ral.buffer_ops import function_of
 from xla_emitters.runtime.walk import Frame, Run
@@ -46,14 +46,7 @@ class NumpyPlatform(NumpyCalls):
         return _loops_of(op) if isinstance(op, FusionOp) else function_of(op)
 
     def launch(self, frame: Frame, step: Launch) -> Run:
-        operands = frame.operands([value for value in step.arguments if isinstance(value, ArrayPlace)])
-        numbers = frame.values([value for value in step.arguments if not isinstance(value, ArrayPlace)])
-        is_array = [isinstance(value, ArrayPlace) for value in step.arguments]
-
-        def arguments() -> list[Any]:
-            arrays, values = iter(operands()), iter(numbers())
-            return [next(arrays) if held else next(values) for held in is_array]
-
+        arguments = frame.arguments(step.arguments)
         if step.kernel.startswith(LOOPS):
             loops = self.function(int(step.kernel.removeprefix(LOOPS).partition(".")[0]))
             return lambda: loops(*arguments())

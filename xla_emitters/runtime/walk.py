@@ -10,12 +10,13 @@ calls, so that a warm call finds its memory where it was.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import prod
 from threading import Lock
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -65,43 +66,11 @@ MOST_KEPT_BYTES = 1 << 16
 """Of an array in such a state; of a larger one the hash is kept."""
 
 
-class ArrayMemory(Protocol):
-    """Where arrays are; `place` says which type they have, and whether they are in the device's memory or the host's.
-
-    waits  whether the host waits for a device when it reads an array
-    """
-
-    waits: bool
-
-    def limit(self) -> int | None:
-        """Bytes that the arrays of a run may take at a time; None: as many as there are."""
-        ...
-
-    def empty(self, place: ArrayPlace, shape: tuple[int, ...]) -> Any:
-        """Memory for an array, uninitialized. raises MemoryError, ValueError"""
-        ...
-
-    def arena(self, count: int) -> Any:
-        """So many bytes of the device's memory, aligned to ALIGNMENT."""
-        ...
-
-    def placed(self, arena: Any, start: int, place: ArrayPlace, shape: tuple[int, ...]) -> Any:
-        """An array in the arena, from byte `start` on."""
-        ...
-
-    def resident(self, place: ArrayPlace, elements: Array) -> Any:
-        """A constant where the program expects it."""
-        ...
-
-    def argument(self, place: ArrayPlace, array: Any) -> Any:
-        """An argument where the program expects it, aligned as kernels assume: the caller's array, or a copy."""
-        ...
-
-
-class HostMemory(ArrayMemory):
-    """Both memories are NumPy's.
+class HostMemory:
+    """Where arrays are, here NumPy's; `place` says which type they have, and whether they are in the device's memory or the host's.
 
     empty_of  returns uninitialized memory of a shape and a type
+    waits     whether the host waits for a device when it reads an array
     """
 
     waits = False
@@ -110,45 +79,53 @@ class HostMemory(ArrayMemory):
         self._empty = empty_of
 
     def limit(self) -> int | None:
+        """Bytes that the arrays of a run may take at a time; None: as many as there are."""
         return memory_limit()
 
-    def empty(self, place: ArrayPlace, shape: tuple[int, ...]) -> Array:
+    def empty(self, place: ArrayPlace, shape: tuple[int, ...]) -> Any:
+        """Memory for an array, uninitialized. raises MemoryError, ValueError"""
         return self._empty(shape, numpy_type(place.dtype))
 
-    def arena(self, count: int) -> Array:
+    def arena(self, count: int) -> Any:
+        """So many bytes of the device's memory, aligned to ALIGNMENT."""
         held = self._empty((count + ALIGNMENT,), np.dtype(np.uint8))
         start = -held.ctypes.data % ALIGNMENT
         return held[start : start + count]
 
-    def placed(self, arena: Array, start: int, place: ArrayPlace, shape: tuple[int, ...]) -> Array:
+    def placed(self, arena: Any, start: int, place: ArrayPlace, shape: tuple[int, ...]) -> Any:
+        """An array in the arena, from byte `start` on."""
         kind = numpy_type(place.dtype)
         return arena[start : start + prod(shape) * kind.itemsize].view(kind).reshape(shape)
 
-    def resident(self, place: ArrayPlace, elements: Array) -> Array:
+    def resident(self, place: ArrayPlace, elements: Array) -> Any:
+        """A constant where the program expects it."""
         return elements
 
-    def argument(self, place: ArrayPlace, array: Array) -> Array:
+    def argument(self, place: ArrayPlace, array: Any) -> Any:
+        """An argument where the program expects it, aligned as kernels assume: the caller's array, or a copy."""
         return array.copy() if pointer(array) % ARGUMENT_ALIGNMENT else array
 
 
-class Platform(Protocol):
+class Platform(ABC):
     """What differs between platforms: how a call and a launch are computed."""
 
+    @abstractmethod
     def call(self, frame: Frame, step: Call) -> Run: ...
 
+    @abstractmethod
     def launch(self, frame: Frame, step: Launch) -> Run: ...
 
     def joined(self, frame: Frame, runs: Sequence[Run]) -> Sequence[Run]:
         """Steps that follow each other, some of them as one."""
-        ...
+        return runs
 
     def whole(self, frame: Frame, step: Loop) -> Run | None:
         """A loop as one step; None: its steps run one by one."""
-        ...
+        return None
 
     def outlasts(self, ends: Recurrence, state: Sequence[Any], most: int) -> bool:
         """Whether a loop in this state runs more than `most` times; False where that is not known."""
-        ...
+        return False
 
 
 class FrameArguments(NamedTuple):
@@ -159,7 +136,7 @@ class FrameArguments(NamedTuple):
     numbers: int
     constants: Sequence[tuple[ArrayPlace, Array]]
     platform: Platform
-    memory: ArrayMemory
+    memory: HostMemory
     names: Mapping[int, str]
 
 
@@ -292,6 +269,18 @@ class Frame:
         pairs = list(zip(slots, flat, strict=True))
         return lambda: [arrays[slot].reshape(-1) if is_flat else arrays[slot] for slot, is_flat in pairs]
 
+    def arguments(self, values: Sequence[ArrayPlace | Extent]) -> Callable[[], list[Any]]:
+        """Arrays and numbers when the step runs."""
+        operands = self.operands([value for value in values if isinstance(value, ArrayPlace)])
+        numbers = self.values([value for value in values if not isinstance(value, ArrayPlace)])
+        is_array = [isinstance(value, ArrayPlace) for value in values]
+
+        def found() -> list[Any]:
+            arrays, known = iter(operands()), iter(numbers())
+            return [next(arrays) if held else next(known) for held in is_array]
+
+        return found
+
     # --------------------------------------------------------------------------------------------------------- steps
 
     def prepared(self, steps: Sequence[Step]) -> Sequence[Run]:
@@ -359,33 +348,21 @@ class Frame:
 
     def _dimension(self, step: Dimension) -> Run:
         numbers, arrays, result, slot, axis = self.numbers, self.arrays, step.result.index, step.slot, step.axis
-        if isinstance(axis, int):
-
-            def run() -> None:
-                numbers[result] = arrays[slot].shape[axis]
-
-            return run
         value = self.value(axis)
 
-        def run_at() -> None:
+        def run() -> None:
             numbers[result] = arrays[slot].shape[value()]
 
-        return run_at
+        return run
 
     def _load(self, step: Load) -> Run:
         numbers, arrays, result, slot = self.numbers, self.arrays, step.result.index, step.array.slot
-        if not step.index:
-
-            def run() -> None:
-                numbers[result] = int(arrays[slot])
-
-            return run
         index = self.values(step.index)
 
-        def run_at() -> None:
+        def run() -> None:
             numbers[result] = int(arrays[slot][index()])
 
-        return run_at
+        return run
 
     def _store(self, step: Store) -> Run:
         arrays, slot, index, value = self.arrays, step.array.slot, self.values(step.index), self.value(step.value)

@@ -27,7 +27,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 from xla_emitters.errors import ToolError
 from xla_emitters.support.late_dataclass import dataclass
@@ -66,20 +66,14 @@ class RunningTool:
     """A started tool that waits for its input.
 
     command  path and arguments
-    name     for messages; default: the file's name
     environment  its variables; default: those of this process
     raises   ToolError if it cannot start
     """
 
-    def __init__(self, command: Sequence[str], name: str = "", environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         self.command = tuple(command)
-        self.name = name or os.path.basename(self.command[0])
-        try:
-            pipe = subprocess.PIPE
-            self._process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment)
-        except OSError as error:
-            reason = f"{self.name} could not be started: {error.strerror}"
-            raise ToolError(reason, stage=STAGE, details=(f"command: {shlex.join(command)}",)) from error
+        self.name = os.path.basename(self.command[0])
+        self._process = _started(self.name, self.command, subprocess.PIPE, environment)
 
     def finish(self, data: bytes, timeout_seconds: float = TIMEOUT_SECONDS) -> Answer:
         """Sends the tool its input and waits for its answer. Can be called once.
@@ -88,8 +82,6 @@ class RunningTool:
         raises ToolError if it does not end in time, or its exit code is not 0: with its first line about an error, the rest below,
         and the command
         """
-        shown = shlex.join(self.command)
-
         # In a thread, as a call of `communicate` after one that timed out sends nothing of what the tool has not read by then.
         answers = list[tuple[bytes, bytes]]()
         exchange = threading.Thread(target=lambda: answers.append(self._process.communicate(data)), daemon=True)
@@ -107,8 +99,7 @@ class RunningTool:
         if not in_time:
             self._process.kill()
             exchange.join()
-            reason = f"{self.name} did not end within {timeout_seconds:g} s"
-            raise ToolError(reason, stage=STAGE, details=(f"command: {shown}",))
+            raise _late(self.name, self.command, timeout_seconds)
         ((out, err),) = answers
         if code := self._process.returncode:
             raise _failure(self.name, self.command, code, (err or out).decode(errors="replace"))
@@ -121,16 +112,31 @@ class RunningTool:
             self._process.communicate()
 
 
+def _started(
+    name: str, command: Sequence[str], stderr: int | IO[bytes], environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    pipe = subprocess.PIPE
+    try:
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=stderr, env=environment)
+    except OSError as error:
+        raise _error(f"{name} could not be started: {error.strerror}", command) from error
+
+
+def _error(reason: str, command: Sequence[str], *details: str) -> ToolError:
+    return ToolError(reason, stage=STAGE, details=(*details, f"command: {shlex.join(command)}"))
+
+
+def _late(name: str, command: Sequence[str], seconds: float) -> ToolError:
+    return _error(f"{name} did not end within {seconds:g} s", command)
+
+
 def _failure(name: str, command: Sequence[str], code: int, said: str) -> ToolError:
     """The error for a tool that failed: its first line about an error, with the rest below."""
     lines = [line for line in said.splitlines() if line.strip()]
     first = next((line for line in lines if "error" in line.lower() or "fatal" in line.lower()), "")
     how = f"exit {code}" if code >= 0 else f"signal {-code}"
-    return ToolError(
-        f"{name} failed ({how})" + (f": {first.strip()}" if first else ""),
-        stage=STAGE,
-        details=(*(line for line in lines[:12] if line != first), f"command: {shlex.join(command)}"),
-    )
+    reason = f"{name} failed ({how})" + (f": {first.strip()}" if first else "")
+    return _error(reason, command, *(line for line in lines[:12] if line != first))
 
 
 class ResidentTool:
@@ -150,12 +156,7 @@ class ResidentTool:
         # A file, not a pipe: messages are read only after an answer, and a full pipe would block the tool.
         self._messages = tempfile.TemporaryFile()
         self._read = 0
-        try:
-            pipe = subprocess.PIPE
-            self._process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, stderr=self._messages)
-        except OSError as error:
-            reason = f"{self.name} could not be started: {error.strerror}"
-            raise ToolError(reason, stage=STAGE, details=(f"command: {shlex.join(command)}",)) from error
+        self._process = _started(self.name, self.command, self._messages)
 
     @property
     def is_alive(self) -> bool:
@@ -196,11 +197,7 @@ class ResidentTool:
         code = self._process.wait()
         self.end()
         if late.is_set():
-            raise ToolError(
-                f"{self.name} did not end within {timeout_seconds:g} s",
-                stage=STAGE,
-                details=(f"command: {shlex.join(self.command)}",),
-            )
+            raise _late(self.name, self.command, timeout_seconds)
         raise _failure(self.name, self.command, code, self._heard())
 
     def stop(self) -> None:
@@ -322,15 +319,10 @@ def _used(process: int) -> tuple[float, bool]:
     for each in _family(process):
         # The second field is the program's name in parentheses, and may contain some.
         with suppress(OSError):
-            state, *numbers = (
-                (PROCESSES / str(each) / "stat")
-                .read_text(encoding="utf-8", errors="replace")
-                .rpartition(")")[2]
-                .split()
-            )
-            ticks += sum(
-                map(int, numbers[10:14])
-            )  # in user and system mode, its own and of children that it has waited for
+            text = (PROCESSES / str(each) / "stat").read_text(encoding="utf-8", errors="replace")
+            state, *numbers = text.rpartition(")")[2].split()
+            # In user and system mode, its own and of children that it has waited for.
+            ticks += sum(map(int, numbers[10:14]))
             is_asleep &= state not in "RD"
     return ticks / os.sysconf("SC_CLK_TCK") if ticks else 0.0, is_asleep
 

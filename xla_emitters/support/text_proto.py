@@ -12,19 +12,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from enum import Enum
 
 from xla_emitters.errors import ParseError, Place
+from xla_emitters.support.cursor import PatternCursor
 from xla_emitters.support.source import Source
 
 _STAGE = "target"
-_SKIPPED = re.compile(r"(?:\s|#[^\n]*)*")
-_TOKEN = re.compile(
-    r"""(?P<string> "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' )
-      | (?P<number> -?\s* (?: 0[xX][0-9a-fA-F]+ | (?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?[fF]? ) ) (?!\w)
-      | (?P<name> -?[A-Za-z_]\w* | \[[\w./-]+\](?=\s*[:{<]) )
-      | (?P<mark> [{}<>\[\]:,;] )""",
-    re.VERBOSE,
-)
 _INTEGER = re.compile(r"(?P<hexadecimal>0[xX][0-9a-fA-F]+)|(?P<octal>0[0-7]*)|(?P<decimal>[1-9][0-9]*)")
 _CLOSING = {"{": "}", "<": ">"}
 
@@ -33,7 +27,6 @@ _CLOSING = {"{": "}", "<": ">"}
 class Scalar:
     """A value as written, and its place."""
 
-    kind: str
     written: str
     place: Place
 
@@ -86,70 +79,67 @@ def parse_text_proto(text: str, file: str) -> Message:
     return _Reader(Source(text, file)).message("")
 
 
-class _Reader:
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.text = source.text
-        self.position = 0
-        self.advance()
+class _Kind(Enum):
+    STRING = "a string"
+    NUMBER = "a number"
+    NAME = "a name"
+    MARK = "a mark"
+    UNKNOWN = "an unknown character"
+    END = "the end of the text"
 
-    def advance(self) -> None:
-        """Moves to the next token; after the last one its kind is "end"."""
-        skipped = _SKIPPED.match(self.text, self.position)
-        self.start = skipped.end() if skipped else self.position
-        match = _TOKEN.match(self.text, self.start)
-        self.kind, self.token = (match.lastgroup or "", match[0]) if match else ("end", "")
-        self.position = self.start + len(self.token)
-        if match is None and self.start < len(self.text):
-            self.token = self.text[self.start]
-            raise self.error("is not a token of protobuf's text format")
+
+class _Reader(PatternCursor[_Kind]):
+    stage = _STAGE
+    kinds = _Kind
+    pattern = re.compile(
+        r"""(?: \s | \#[^\n]* )*
+        (?: (?P<STRING> "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' )
+          | (?P<NUMBER> -?\s* (?: 0[xX][0-9a-fA-F]+ | (?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?[fF]? ) (?!\w) )
+          | (?P<NAME> -?[A-Za-z_]\w* | \[[\w./-]+\](?=\s*[:{<]) )
+          | (?P<MARK> [{}<>\[\]:,;] )
+          | (?P<END> \Z )
+          | (?P<UNKNOWN> . ) )""",
+        re.VERBOSE,
+    )
+
+    def wrong(self, what: str) -> ParseError:
+        return self.error(f"{self.token} {what}", self.token)
 
     def place(self) -> Place:
-        return self.source.place(self.start, self.start + len(self.token))
-
-    def error(self, what: str) -> ParseError:
-        found = f"'{self.token}'" if self.token else "the end of the text"
-        return ParseError(f"{found} {what}", stage=_STAGE, place=self.place())
-
-    def takes(self, *marks: str) -> bool:
-        if found := self.kind == "mark" and self.token in marks:
-            self.advance()
-        return found
+        return self.source.place(self.token.start, self.token.end)
 
     def message(self, closing: str) -> Message:
         """Reads fields up to `closing`, "" for the end of the text."""
         message = Message(self.place())
-        while not (self.kind == "end" if closing == "" else self.takes(closing)):
-            if self.kind != "name":
-                raise self.error(
-                    f"where a field's name or '{closing}' is expected" if closing else "is not a field's name"
-                )
-            values = message.fields.setdefault(self.token, [])
-            self.advance()
-            values += self.values(has_colon=self.takes(":"))
-            self.takes(",", ";")
+        while not self.accept(closing):
+            if self.token.kind is not _Kind.NAME:
+                where = f"where a field's name or '{closing}' is expected" if closing else "is not a field's name"
+                raise self.wrong(where)
+            values = message.fields.setdefault(self.advance().text, [])
+            values += self.values(has_colon=self.accept(":"))
+            if self.at(",", ";"):
+                self.advance()
         return message
 
     def values(self, has_colon: bool) -> list[Scalar | Message]:
         """Reads the text after a field's name: one value, or a list of values."""
-        if not self.takes("["):
+        if not self.accept("["):
             return [self.value(has_colon)]
         values = list[Scalar | Message]()
-        while not self.takes("]"):
+        while not self.accept("]"):
             values.append(self.value(has_colon))
-            if not self.takes(",") and self.token != "]":
-                raise self.error("where ',' or ']' is expected")
+            if not self.accept(",") and not self.at("]"):
+                raise self.wrong("where ',' or ']' is expected")
         return values
 
     def value(self, has_colon: bool) -> Scalar | Message:
-        if self.kind == "mark" and (closing := _CLOSING.get(self.token)):
+        if closing := _CLOSING.get(self.token.text):
             self.advance()
             return self.message(closing)
-        if not has_colon or self.kind not in ("string", "number", "name"):
-            raise self.error("where a value is expected" if has_colon else "where ':' or '{' is expected")
-        scalar = Scalar(self.kind, self.token, self.place())
-        self.advance()
-        while scalar.kind == self.kind == "string":  # adjacent strings are one string
-            scalar = Scalar("string", scalar.written[:-1] + self.token[1:], scalar.place)
-            self.advance()
-        return scalar
+        if not has_colon or self.token.kind not in (_Kind.STRING, _Kind.NUMBER, _Kind.NAME):
+            raise self.wrong("where a value is expected" if has_colon else "where ':' or '{' is expected")
+        place, first = self.place(), self.advance()
+        written = first.text
+        while first.kind is self.token.kind is _Kind.STRING:  # adjacent strings are one string
+            written = written[:-1] + self.advance().text[1:]
+        return Scalar(written, place)

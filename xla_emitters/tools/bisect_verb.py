@@ -30,12 +30,12 @@ from xla_emitters.tools.input_output import arrays_source, counted, refuse_secon
 from xla_emitters.tools.terminal import progress
 from xla_emitters.tools.verb_options import (
     add_arrays,
+    add_comparison,
     add_compilation,
     add_input,
     add_max_iterations,
     add_sizes,
     compile_options,
-    difference,
 )
 
 if TYPE_CHECKING:
@@ -47,22 +47,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_compilation(parser)
     add_arrays(parser)
     add_sizes(parser)
-    parser.add_argument(
-        "--blocks", type=int, default=0, metavar="N", help="run at most N blocks, spread over the grid; 0: all"
-    )
+    add_comparison(parser)
     add_max_iterations(parser)
     parser.add_argument(
         "--sanitize",
         action=argparse.BooleanOptionalAction,
         default=True,
         help="races, and reads of unwritten shared memory, are wrong too; on by default",
-    )
-    parser.add_argument(
-        "--atol", type=difference, help="allow this absolute difference instead of the error bounds of the ops"
-    )
-    parser.add_argument("--rtol", type=difference, help="allow this relative difference instead")
-    parser.add_argument(
-        "--devices", type=int, metavar="N", help="of a module with collectives: all of its N devices; needed above 16"
     )
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
 

@@ -34,6 +34,7 @@ from xla_emitters.tools.input_output import (
 from xla_emitters.tools.ptx_files import check_ptx, refuse_options_of_modules
 from xla_emitters.tools.verb_options import (
     add_arrays,
+    add_comparison,
     add_compilation,
     add_engine,
     add_input,
@@ -44,7 +45,6 @@ from xla_emitters.tools.verb_options import (
     add_mixed_precision,
     add_sizes,
     compile_options,
-    difference,
     is_ptx,
 )
 
@@ -108,12 +108,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_sizes(parser)
     add_launch(parser)
     add_mixed_precision(parser)
-    parser.add_argument(
-        "--blocks", type=int, default=0, metavar="N", help="run at most N blocks, spread over the grid; 0: all"
-    )
-    parser.add_argument(
-        "--devices", type=int, metavar="N", help="of a module with collectives: all of its N devices; needed above 16"
-    )
+    add_comparison(parser)
     add_max_iterations(parser)
     add_max_memory(parser)
     parser.add_argument(
@@ -121,13 +116,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="do not check for races and for reads of unwritten shared memory",
     )
-    parser.add_argument(
-        "--atol",
-        "--abs_error_bound",
-        type=difference,
-        help="allow this absolute difference instead of the error bounds of the ops",
-    )
-    parser.add_argument("--rtol", "--rel_error_bound", type=difference, help="allow this relative difference instead")
     add_engine(parser, "file")
     parser.add_argument("--json", action="store_true", help="as JSON: see docs/json.md")
     add_findings_format(parser)

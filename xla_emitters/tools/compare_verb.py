@@ -23,31 +23,31 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input(parser)
     add_compilation(parser)
-    parser.add_argument(
+    outputs = parser.add_mutually_exclusive_group()
+    outputs.add_argument(
         "--diff",
         metavar="PASS",
         help="print how the IR after a pass differs, both in one form: its name, or its number in the table; or 'ptx'",
     )
-    parser.add_argument(
+    outputs.add_argument(
         "-o",
         "--output",
         metavar="PAGE.html",
         help="write the page of `show` with XLA's states, numbers and PTX beside ours",
     )
-    parser.add_argument(
+    outputs.add_argument(
         "--run",
         dest="run_both",
         action="store_true",
         help="execute both PTX texts of each kernel on the same arrays, on the CPU, and print where their results differ",
     )
-    parser.add_argument("--json", action="store_true", help="as JSON, with both PTX texts: see docs/json.md")
+    outputs.add_argument("--json", action="store_true", help="as JSON, with both PTX texts: see docs/json.md")
 
 
 def run(options: argparse.Namespace) -> int:
     from xla_emitters.explore.compare.compare import compare
     from xla_emitters.explore.compare.compare_report import ComparedFile, diff_text, files_text, report_text
 
-    _refuse_two_outputs(options)
     how = compile_options(options)
     if options.file != "-" and Path(options.file).is_dir():
         return _directory(options, how)
@@ -101,18 +101,6 @@ def extents(given: tuple[int, ...]) -> tuple[int, int, int]:
     return x, y, z
 
 
-def _refuse_two_outputs(options: argparse.Namespace) -> None:
-    asked = {
-        "--run": options.run_both,
-        "-o": options.output is not None,
-        "--diff": options.diff is not None,
-        "--json": options.json,
-    }
-    given = [name for name, is_given in asked.items() if is_given]
-    if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)} are different outputs", stage="compare", help="one at a time")
-
-
 def _page(options: argparse.Namespace, how: CompileOptions, source: str | Path, found: Comparison) -> None:
     from xla_emitters.explore.page.comparison import with_comparison
     from xla_emitters.explore.page.data import Chunks
@@ -137,13 +125,9 @@ def _directory(options: argparse.Namespace, how: CompileOptions) -> int:
         try:
             with progress(f"comparing {name}"):
                 rows.append(ComparedFile(name, compare(path, how)))
-        except ToolError as error:
-            if not rows:
-                # A missing tool or extra is missing for every file.
-                raise
-            code = code or error.exit_code
-            rows.append(ComparedFile(name, None, error.message))
         except XlaEmittersError as error:
+            if isinstance(error, ToolError) and not rows:
+                raise  # a missing tool or extra is missing for every file
             code = code or error.exit_code
             rows.append(ComparedFile(name, None, error.message))
     if options.json:

@@ -115,8 +115,7 @@ def seconds(text: str) -> float:
     return _between(text, 5e-324, "number of seconds above 0")
 
 
-def difference(text: str) -> float:
-    """The value of --atol or --rtol."""
+def _difference(text: str) -> float:
     return _between(text, 0.0, "difference of 0 or more")
 
 
@@ -266,6 +265,23 @@ def _seed(text: str) -> int:
     if seed < 0:
         raise argparse.ArgumentTypeError(f"'{text}' is no integer of 0 or more")
     return seed
+
+
+def add_comparison(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of a comparison with the NumPy reference."""
+    parser.add_argument(
+        "--blocks", type=int, default=0, metavar="N", help="run at most N blocks, spread over the grid; 0: all"
+    )
+    parser.add_argument(
+        "--devices", type=int, metavar="N", help="of a module with collectives: all of its N devices; needed above 16"
+    )
+    parser.add_argument(
+        "--atol",
+        "--abs_error_bound",
+        type=_difference,
+        help="allow this absolute difference instead of the error bounds of the ops",
+    )
+    parser.add_argument("--rtol", "--rel_error_bound", type=_difference, help="allow this relative difference instead")
 
 
 def add_dumps(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from xla_emitters.errors import file_errors
-from xla_emitters.trace.records import Step, Trace
+from xla_emitters.trace.records import Trace
 
 _SUFFIXES = {"partition": "txt", "llvm": "ll", "ptx": "ptx", "sass": "sass"}
 
@@ -43,20 +43,13 @@ def write_tree(trace: Trace, directory: Path) -> None:
 
 
 def stage_table(trace: Trace, *, every_pass: bool = False) -> str:
-    """One row per stage (or per pass): name, ops, milliseconds; a stage's time is the sum over all passes since the previous stage."""
-    rows: list[tuple[str, str, float]] = []
-    seconds = 0.0
-    for step in trace:
-        seconds += step.seconds
-        if every_pass or step.stage:
-            rows.append((step.name if every_pass else step.stage or "", _ops_of(step), seconds * 1e3))
-            seconds = 0.0
+    """One row per stage (or per pass): name, ops, milliseconds."""
+    rows = [
+        (step.name if every_pass else step.stage or "", str(step.ops or ""), seconds * 1e3)
+        for step, seconds in trace.timed(every_pass=every_pass)
+    ]
     width = max((len(name) for name, _, _ in rows), default=0)
     header = f"{'pass' if every_pass else 'stage':<{width}}  {'ops':>6}  {'ms':>8}"
     lines = [f"{name:<{width}}  {ops:>6}  {ms:>8.1f}" for name, ops, ms in rows]
     total = f"{'total':<{width}}  {'':>6}  {sum(ms for _, _, ms in rows):>8.1f}"
     return "\n".join([header, *lines, total])
-
-
-def _ops_of(step: Step) -> str:
-    return str(step.ops) if step.op_counts else ""

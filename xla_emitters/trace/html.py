@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Protocol
@@ -63,7 +63,10 @@ _STYLE = (
 
 
 class Listed(Protocol):
-    """What is shown of a step: its text, and for each line the HLO instructions that it comes from."""
+    """What is shown of a step: its text, and for each line the HLO instructions that it comes from.
+
+    `records.py` implements it; it imports this file, not the reverse.
+    """
 
     @property
     def stage(self) -> str | None: ...
@@ -71,14 +74,6 @@ class Listed(Protocol):
     def ir(self) -> str | None: ...
     @property
     def sources(self) -> tuple[tuple[str, ...], ...]: ...
-
-
-class Listings(Protocol):
-    """What is shown of a trace: its steps in order. `records.py` implements both; it imports this file, not the reverse."""
-
-    @property
-    def name(self) -> str: ...
-    def __iter__(self) -> Iterator[Listed]: ...
 
 
 @dataclass(frozen=True)
@@ -111,12 +106,12 @@ def _line(line: str) -> str:
     return f'<span class="xe-l">{escape(line) or " "}</span>'
 
 
-def trace_html(trace: Listings) -> str:
-    """A fragment with every recorded stage; for a trace without IR, a sentence that says so."""
-    stages = [step for step in trace if step.stage and step.stage != "hlo" and step.ir is not None]
-    source = next((step for step in trace if step.stage == "hlo" and step.ir is not None), None)
+def trace_html(name: str, steps: Sequence[Listed]) -> str:
+    """A fragment with every recorded stage of a trace; for one without IR, a sentence that says so."""
+    stages = [step for step in steps if step.stage and step.stage != "hlo" and step.ir is not None]
+    source = next((step for step in steps if step.stage == "hlo" and step.ir is not None), None)
     if not stages:
-        return f"<p>Trace of {escape(trace.name)}: recorded without IR.</p>"
+        return f"<p>Trace of {escape(name)}: recorded without IR.</p>"
     digest = hashlib.sha256("".join(step.ir or "" for step in stages).encode()).hexdigest()
     key = f"xe-{digest[:10]}"
     numbers = _numbers(([source] if source else []) + stages)

@@ -201,6 +201,15 @@ class Trace:
     def decisions(self) -> tuple[Decision, ...]:
         return tuple(decision for step in self.steps for decision in step.decisions)
 
+    def timed(self, *, every_pass: bool = False) -> Iterator[tuple[Step, float]]:
+        """The last step of every stage, or every step, with the seconds of all passes since the previous one."""
+        seconds = 0.0
+        for step in self.steps:
+            seconds += step.seconds
+            if every_pass or step.stage:
+                yield step, seconds
+                seconds = 0.0
+
     def changed(self) -> tuple[bool, ...]:
         """For each step, whether its IR differs from the last recorded IR before it; True for the first."""
         answers, before = list[bool](), None
@@ -266,12 +275,21 @@ class Trace:
             if stages
             else self.steps
         )
-        return Html(trace_html(Trace(self.name, steps)))
+        return Html(trace_html(self.name, steps))
 
     def __repr__(self) -> str:
         from xla_emitters.trace.trace_outline import outline
 
-        return outline(self)
+        rows = [
+            (
+                step.stage or "",
+                str(step.ops or ""),
+                f"{seconds * 1e3:.1f}",
+                str(step.ir.count("\n") + 1) if step.ir is not None else "",
+            )
+            for step, seconds in self.timed()
+        ]
+        return outline(self.name, len(self), rows)
 
     def _repr_html_(self) -> str:
         """For notebooks: a row for each stage, and how to see its IR."""

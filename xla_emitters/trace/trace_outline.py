@@ -9,50 +9,20 @@ trace of fusion: 46 steps
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Sequence
 
 from xla_emitters.support.columns import aligned
 
 MOST_STAGES = 16
 
 
-class Recorded(Protocol):
-    """What is shown of a step. `records.py` implements both protocols; it imports this file, not the reverse."""
-
-    @property
-    def stage(self) -> str | None: ...
-    @property
-    def ir(self) -> str | None: ...
-    @property
-    def seconds(self) -> float: ...
-    @property
-    def ops(self) -> int: ...
-
-
-class Recording(Protocol):
-    """What is shown of a trace."""
-
-    @property
-    def name(self) -> str: ...
-    def __iter__(self) -> Iterator[Recorded]: ...
-
-
-def outline(trace: Recording) -> str:
-    """See the file's head. A stage's time is the sum over all passes since the previous stage."""
-    rows, seconds, steps = list[tuple[str, str, str, str]](), 0.0, 0
-    for step in trace:
-        steps += 1
-        seconds += step.seconds
-        if step.stage:
-            lines = "" if step.ir is None else str(step.ir.count("\n") + 1)
-            rows.append((step.stage, str(step.ops or ""), f"{seconds * 1e3:.1f}", lines))
-            seconds = 0.0
+def outline(name: str, steps: int, rows: Sequence[tuple[str, str, str, str]]) -> str:
+    """See the file's head. rows: of each stage its name, ops, milliseconds, and lines of IR; "" for what was not recorded"""
     shown = [("stage", "ops", "ms", "lines of IR"), *rows[:MOST_STAGES]]
     table = aligned(shown, right={1, 2, 3})
     others = [f"{len(rows) - MOST_STAGES} more stages"] if len(rows) > MOST_STAGES else []
     lines = [*(table if rows else []), *others, f"more: {_more([stage for stage, _, _, ir in rows if ir])}"]
-    return "\n".join([f"trace of {trace.name or 'nothing'}: {steps} steps", *(f"  {line.rstrip()}" for line in lines)])
+    return "\n".join([f"trace of {name or 'nothing'}: {steps} steps", *(f"  {line.rstrip()}" for line in lines)])
 
 
 def _more(stages: list[str]) -> str:

@@ -42,7 +42,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.algebra.expression import Expr, ExprKind
-from xla_emitters.algebra.interval import Interval, Variable
+from xla_emitters.algebra.interval import Variable
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import linearize_physical_map
 from xla_emitters.dialects import xla_gpu
@@ -53,12 +53,13 @@ from xla_emitters.dialects.hlo.types import LayoutAttr
 from xla_emitters.dialects.locations import fuse_locations, located_builder
 from xla_emitters.dialects.mlir import arith, func, scf, tensor, vector
 from xla_emitters.dialects.quick_op import blocks_of, operands_of, walk
-from xla_emitters.dialects.ranges import range_of_value
+from xla_emitters.dialects.ranges import bounds_of
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
 from xla_emitters.dialects.xla_gpu.loops import CanonicalizeApplyIndexing
 from xla_emitters.rewrite.constants import constant_integer, constant_op, hoist_constants, integer_attr
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 from xla_emitters.rewrite.patterns import apply_patterns_by_type
+from xla_emitters.rewrite.replacement import replace_alike
 from xla_emitters.support.late_dataclass import dataclass
 
 ArrayType = TensorType[Attribute]
@@ -319,10 +320,7 @@ def _flatten_vector_access(op: vector.ExtractOp | vector.InsertOp, array: Attrib
         new = vector.ExtractOp(op.vector, [position], op.result.type)
     else:
         new = vector.InsertOp(op.source, op.dest, [position], flat_type(array, vectors=True))
-    new.location = op.location
-    new.attributes.update(op.attributes)
-    new.results[0].name_hint = op.results[0].name_hint
-    Rewriter.replace_op(op, new)
+    replace_alike(op, new)
 
 
 def _replace_transfer(op: vector.TransferReadOp | vector.TransferWriteOp, offset: Sequence[SSAValue]) -> None:
@@ -333,11 +331,7 @@ def _replace_transfer(op: vector.TransferReadOp | vector.TransferWriteOp, offset
         new = vector.TransferWriteOp(
             op.vector, op.source, offset, op.in_bounds, permutation_map=ALONG_THE_DIMENSION, result_type=new_type
         )
-    new.location = op.location
-    new.attributes.update(op.attributes)
-    for result, old in zip(new.results, op.results, strict=True):
-        result.name_hint = old.name_hint
-    Rewriter.replace_op(op, new)
+    replace_alike(op, new)
 
 
 @dataclass
@@ -410,8 +404,7 @@ class _Offsets:
                 self.producers[producer] = None
                 inner = [variable(v, w) for v, w in zip(producer.operands, producer.map.variables, strict=True)]
                 return producer.map.results[producer.results.index(index)].substitute(inner)
-            known = range_of_value(index)
-            return variable(index, Variable(dim.bounds if known is None else _tighter(dim.bounds, known)))
+            return variable(index, Variable(bounds_of(index, dim.bounds)))
 
         # Operands in the order of canonicalised applications: the indices that are plain values, then operands of the other indices' maps.
         expressions: dict[int, Expr] = {}
@@ -432,8 +425,3 @@ class _Offsets:
                 continue
             doomed += [operand.owner for operand in op.operands if isinstance(operand.owner, xla_gpu.ApplyIndexingOp)]
             Rewriter.erase_op(op)
-
-
-def _tighter(bounds: Interval, known: Interval) -> Interval:
-    both = bounds.intersect(known)
-    return both if both.is_feasible else bounds

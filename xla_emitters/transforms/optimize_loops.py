@@ -11,7 +11,6 @@
                                                                  f(%v1) ... }
 
 Straight-line code lets the loads of several iterations overlap, but is larger. The size of a body is the sum of its ops' weights: 1 per op,
-20 per float `math` op that becomes a call or a polynomial, each times the number of elements of a vector result. A loop is copied as often
 20 per float `math` op that becomes a call or a polynomial, each times the number of elements of a vector result. All copies of a body
 together may have a size of 400. A loop of at most `max_unroll_factor` iterations is unrolled whatever its size: 4, or the function's
 attribute, because a loop may run over the elements of one thread. The factor
@@ -56,7 +55,7 @@ from xdsl.dialects.builtin import (
     VectorType,
 )
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import InsertPoint
 
 from xla_emitters.algebra.expression import Expr, linear_terms, make_sum
 from xla_emitters.algebra.interval import Interval, Variable
@@ -75,8 +74,9 @@ from xla_emitters.rewrite.effects import is_constant
 from xla_emitters.rewrite.folders import FIRST_UNSIGNED
 from xla_emitters.rewrite.kernel_entry import UNROLL_FACTOR
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.replacement import block_like, replace_alike, take_over
 from xla_emitters.rewrite.symbols import Scope, scopes
-from xla_emitters.rewrite.unrolling import copy_body, unroll_fully
+from xla_emitters.rewrite.unrolling import copy_body, trip_count_of_plain_loop, unroll_fully
 from xla_emitters.support.late_dataclass import dataclass
 
 DEFAULT_UNROLL_FACTOR = 4
@@ -222,7 +222,7 @@ def leave_to_llvm(loop: scf.ForOp, factor: int, trips: int) -> None:
     count = constant_index(located_builder(InsertPoint.before(loop), loop), factor)
 
     def inner_loop(builder: Builder, first: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        block = _block_like(loop)
+        block = block_like(loop.body.block)
         inside = located_builder(InsertPoint.at_end(block), loop)
         variable, *arguments = block.args
         within = Variable(Interval(0, factor - 1))
@@ -231,7 +231,8 @@ def leave_to_llvm(loop: scf.ForOp, factor: int, trips: int) -> None:
         number.name_hint = variable.name_hint
         inside.insert(scf.YieldOp(*copy_body(loop, inside, number, arguments)))
         made = builder.insert(scf.ForOp(loop.lb, count, loop.step, carried, block))
-        _copy_names_and_attributes(loop, made)
+        made.properties.update(loop.properties)
+        take_over(loop, made)
         made.attributes[LOOP_ANNOTATION] = _UNROLL_FULLY
         return made.results
 
@@ -244,20 +245,6 @@ def is_unrolled_later(op: Operation) -> bool:
 
 
 # ---- trip counts, sizes, copies ---------------------------------------------------------------------------------------------------------
-
-
-def trip_count_of_plain_loop(loop: scf.ForOp) -> int | str:
-    """Trip count of a `0..C step 1` loop over `index`, else a string: why it has none."""
-    lower, upper, step = (constant_of(bound) for bound in (loop.lb, loop.ub, loop.step))
-    if not isinstance(loop.lb.type, IndexType):
-        return f"its induction variable is {loop.lb.type}, not index"
-    if lower != 0:
-        return "it does not start at 0"
-    if step != 1:
-        return "step is not 1"
-    if upper is None:
-        return "its upper bound is not a constant"
-    return max(upper, 0)
 
 
 def unroll_factor(trips: int, size: int, max_unroll_factor: int) -> int:
@@ -327,24 +314,10 @@ def _replace_by_steps(
 
     body    emits these iterations; (builder, number of the first, carried values before) -> carried values after
     """
-    block = _block_like(loop)
+    block = block_like(loop.body.block)
     first, *carried = block.args
     builder = located_builder(InsertPoint.at_end(block), loop)
     builder.insert(scf.YieldOp(*body(builder, first, carried)))
     made = scf.ForOp(loop.lb, loop.ub, step, loop.iter_args, block)
-    _copy_names_and_attributes(loop, made)
-    Rewriter.replace_op(loop, made)
-
-
-def _block_like(loop: scf.ForOp) -> Block:
-    """An empty block with the arguments of the loop's body."""
-    block = Block(arg_types=[argument.type for argument in loop.body.block.args])
-    for argument, old in zip(block.args, loop.body.block.args, strict=True):
-        argument.name_hint, argument.location = old.name_hint, old.location
-    return block
-
-
-def _copy_names_and_attributes(loop: scf.ForOp, made: scf.ForOp) -> None:
-    made.attributes, made.properties, made.location = loop.attributes.copy(), loop.properties.copy(), loop.location
-    for new, old in zip(made.results, loop.results, strict=True):
-        new.name_hint = old.name_hint
+    made.properties.update(loop.properties)
+    replace_alike(loop, made)

@@ -25,6 +25,7 @@ from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.xla_gpu import LoopOp
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.replacement import take_over
 from xla_emitters.support.late_dataclass import dataclass
 
 MOST_ITERATIONS = 64
@@ -81,10 +82,7 @@ def _replace(loop: LoopOp, maps: list[IndexingMap]) -> list[LoopOp]:
         if part_map.is_known_empty:
             continue
         part = builder.insert(LoopOp(loop.dims, values, part_map, loop.body.clone()))
-        part.attributes.update(loop.attributes)
-        for result, old in zip(part.results, loop.results, strict=True):
-            result.name_hint = old.name_hint
-        values = tuple(part.results)
+        values = tuple(take_over(loop, part).results)
         made.append(part)
     Rewriter.replace_op(loop, (), values)
     return made

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from xdsl.ir import Operation
-from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
+from xla_emitters.rewrite.replacement import replace_alike
 
 
 def respell(op: Operation, op_type: type[Operation], map_type: type[IndexingMapAttr]) -> None:
@@ -18,10 +18,6 @@ def respell(op: Operation, op_type: type[Operation], map_type: type[IndexingMapA
         operands=op.operands,
         result_types=op.result_types,
         properties=properties,
-        attributes=op.attributes,
         regions=[op.detach_region(region) for region in tuple(op.regions)],
-        location=op.location,
     )
-    for old_result, result in zip(op.results, new.results, strict=True):
-        result.name_hint = old_result.name_hint
-    Rewriter.replace_op(op, new)
+    replace_alike(op, new)

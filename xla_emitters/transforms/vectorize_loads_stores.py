@@ -77,7 +77,6 @@ from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.locations import fuse_locations, located_builder, place_of
 from xla_emitters.dialects.mlir import arith, func, scf, tensor, vector
-from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import Kind, dtype_of
 from xla_emitters.errors import Unsupported
 from xla_emitters.rewrite.accesses import (
@@ -94,6 +93,8 @@ from xla_emitters.rewrite.effects import may_write
 from xla_emitters.rewrite.kernel_entry import INVARIANT
 from xla_emitters.rewrite.kernel_pass import DevicePass
 from xla_emitters.rewrite.notes import decide
+from xla_emitters.rewrite.replacement import block_like, copy_names, replace_alike
+from xla_emitters.rewrite.unrolling import trip_count_of_plain_loop
 from xla_emitters.support.late_dataclass import dataclass
 
 WIDTHS = (2, 4, 8, 16, 32)
@@ -175,16 +176,10 @@ CONTROL_FLOW = (scf.ForOp, scf.IfOp, scf.IndexSwitchOp)
 
 def width_of(loop: scf.ForOp) -> int | str:
     """Elements per vector, else a string: why the loop has no vectors."""
-    lower, upper, step = (constant_of(bound) for bound in (loop.lb, loop.ub, loop.step))
-    if lower != 0:
-        return "it does not start at 0"
-    if step != 1:
-        return "step is not 1"
-    if upper is None:
-        return "its upper bound is not a constant"
-    if upper not in WIDTHS:
-        return f"{upper} iterations are not a power of two from 2 to 32"
-    return upper
+    trips = trip_count_of_plain_loop(loop)
+    if isinstance(trips, int) and trips not in WIDTHS:
+        return f"{trips} iterations are not a power of two from 2 to 32"
+    return trips
 
 
 def refusal(
@@ -335,9 +330,7 @@ def _halved(loop: scf.ForOp, width: int) -> scf.ForOp:
     count = width // 2
     before = located_builder(InsertPoint.before(loop), loop)
     halves, elements = constant_index(before, 2), constant_index(before, count)
-    block = Block(arg_types=[argument.type for argument in loop.body.block.args])
-    for argument, old in zip(block.args, loop.body.block.args, strict=True):
-        argument.name_hint, argument.location = old.name_hint, old.location
+    block = block_like(loop.body.block)
     half = block.args[0]
     half.name_hint = "half"
     outer = scf.ForOp(loop.lb, halves, loop.step, loop.iter_args, block)
@@ -347,8 +340,7 @@ def _halved(loop: scf.ForOp, width: int) -> scf.ForOp:
     inside = located_builder(InsertPoint.at_end(block), loop)
     inside.insert(inner)
     inside.insert(scf.YieldOp(*inner.results))
-    for new, old in zip(outer.results, loop.results, strict=True):
-        new.name_hint = old.name_hint
+    copy_names(loop.results, outer.results)
     Rewriter.replace_op(loop, outer)
     _count_in_half(inner, half, count)
     return inner
@@ -367,11 +359,7 @@ def _count_in_half(loop: scf.ForOp, half: SSAValue, count: int) -> None:
             elements = [Expr.variable(dim) + (first if here else 0) for dim, here in enumerate(is_variable)]
             dims = [replace(d, bounds=in_half) if here else d for d, here in zip(old.dims, is_variable, strict=True)]
             new = old.with_variables_replaced(elements, dims=[*dims, half_dim]).simplify()
-            applied = xla_gpu.ApplyIndexingOp([*op.operands, half], new, op.attributes)
-            applied.location = op.location
-            for new_result, old_result in zip(applied.results, op.results, strict=True):
-                new_result.name_hint = old_result.name_hint
-            Rewriter.replace_op(op, applied)
+            replace_alike(op, xla_gpu.ApplyIndexingOp([*op.operands, half], new))
         else:
             if number is None:
                 element = Expr.variable(0) * count + Expr.variable(1)

@@ -44,9 +44,7 @@ def disagreement(
     tolerance         for floats, relative to the value of `other`; 0: bits are compared
     raises            whatever the executor raises
     """
-    drawn = arrays_for(view, arguments, repeat=True)
-    if tolerance:
-        drawn = [positive(array) if is_rounded(a) else array for a, array in zip(arguments, drawn, strict=True)]
+    drawn = drawn_for(view, arguments, tolerance)
     blocks = launch_of(candidate).blocks
     chosen = sorted({0, blocks // 2, *range(max(0, blocks - LAST_BLOCKS), blocks)})
     made, masks = _run(candidate, drawn, arguments, chosen)
@@ -66,22 +64,33 @@ def disagreement(
         if (mask & ~seen).any():
             return f"argument {number}: the other kernel's blocks write other elements"
         found, right = made[number][mask], wanted[number][mask]
-        differ = (found.view(np.uint8) != right.view(np.uint8)).reshape(-1, found.itemsize).any(axis=1)
-        if tolerance and is_rounded(arguments[number]) and differ.any():
-            differ &= ~are_near(found, right, tolerance)
-        wrong = np.flatnonzero(differ)
+        wrong = np.flatnonzero(differing(found, right, tolerance if _is_rounded(arguments[number]) else 0.0))
         if wrong.size:
             place = np.flatnonzero(mask)[wrong[0]]
             return f"argument {number}: {wrong.size} of {found.size} elements differ, the first at {place}"
     return None
 
 
-def is_rounded(argument: Argument) -> bool:
+def drawn_for(view: FusionView, arguments: Sequence[Argument], tolerance: float) -> list[Array]:
+    """An array for each argument; if values are compared, of positive numbers."""
+    drawn = arrays_for(view, arguments, repeat=True)
+    return [
+        _positive(array) if tolerance and _is_rounded(a) else array for a, array in zip(arguments, drawn, strict=True)
+    ]
+
+
+def differing(found: Array, right: Array, tolerance: float) -> Array:
+    """Per element: whether its bits differ and, unless the tolerance is 0, it is not near the other."""
+    differ = (found.view(np.uint8) != right.view(np.uint8)).reshape(found.size, found.itemsize).any(axis=1)
+    return differ & ~are_near(found, right, tolerance) if tolerance and differ.any() else differ
+
+
+def _is_rounded(argument: Argument) -> bool:
     """Whether additions of such numbers are rounded, so that their order matters."""
     return dtype(argument.array.dtype).kind in (Kind.FLOAT, Kind.COMPLEX)
 
 
-def positive(array: Array) -> Array:
+def _positive(array: Array) -> Array:
     """The numbers without their signs; both parts of complex ones."""
     if np.iscomplexobj(array):
         return np.abs(np.real(array)) + np.abs(np.imag(array)) * array.dtype.type(1j)

@@ -30,11 +30,10 @@ from xla_emitters.graph.reduction_kinds import FusionReductions, find_reductions
 from xla_emitters.graph.reduction_starts import identities_needed, rounding_of_sums
 from xla_emitters.graph.view import is_scheduled
 from xla_emitters.pricing.model import LEAST_GAIN, least_time
-from xla_emitters.pricing.traffic import arrays_for
 from xla_emitters.program import Slot
 from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.runtime.simt.execute import execute
-from xla_emitters.tuning.agreement import are_near, is_rounded, positive
+from xla_emitters.tuning.agreement import differing, drawn_for
 from xla_emitters.tuning.kernel_candidates import Candidate, priced_candidates
 from xla_emitters.tuning.priced_kernels import Passes
 
@@ -152,18 +151,12 @@ def _disagreement(
     tolerance = (
         rounding_of_sums(found.reduce_heroes) * 2 * found.shape.longest_chain(min(found.input_bits, found.output_bits))
     )
-    drawn: dict[Slot, Array] = {}
-    slots = (*whole.operands, *whole.results)
-    arrays = arrays_for(whole.view, whole.arguments, repeat=True)
-    for slot, argument, array in zip(slots, whole.arguments, arrays, strict=True):
-        drawn[slot] = positive(array) if tolerance and is_rounded(argument) else array
+    arrays = drawn_for(whole.view, whole.arguments, tolerance)
+    drawn = dict(zip((*whole.operands, *whole.results), arrays, strict=True))
     wanted = _run([whole], [one], drawn)
     made = _run(parts, candidates, drawn)
     for number, slot in enumerate(whole.results):
-        one_array, other = wanted[slot].reshape(-1), made[slot].reshape(-1)
-        differ = (one_array.view(np.uint8) != other.view(np.uint8)).reshape(one_array.size, -1).any(axis=1)
-        if differ.any() and tolerance:
-            differ &= ~are_near(other, one_array, tolerance)
+        differ = differing(made[slot].reshape(-1), wanted[slot].reshape(-1), tolerance)
         if differ.any():
             return f"result {number}: {int(differ.sum())} of {differ.size} elements differ"
     return None

@@ -1,20 +1,7 @@
 // gpu
 gpu.module @m {
   gpu.func @k(%a: f32, %o: i32, %w: i32) workgroup(%s: memref<32xf32, #gpu.address_space<workgroup>>) private(%q: memref<1xf32, #gpu.address_space<private>>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
-    %0 = gpu.thread_id x
     %1 = gpu.block_id y upper_bound 64
-    %2 = gpu.block_dim z
-    %3 = gpu.grid_dim x
-    %4 = gpu.lane_id
-    %5 = gpu.subgroup_id : index
-    %6 = gpu.subgroup_size : index
-    %7 = gpu.num_subgroups : index
-    %8 = gpu.global_id x
-    %r, %p = gpu.shuffle xor %a, %o, %w : f32
-    %r1, %p1 = gpu.shuffle down %a, %o, %w : f32
-    %r2, %p2 = gpu.shuffle up %a, %o, %w : f32
-    %r3, %p3 = gpu.shuffle idx %a, %o, %w : f32
-    gpu.barrier
     %x = gpu.subgroup_reduce add %a : (f32) -> f32
     %y = gpu.subgroup_reduce mul %x uniform : (f32) -> f32
     %u = gpu.subgroup_reduce add %a cluster(size = 4) : (f32) -> f32
@@ -36,21 +23,13 @@ func.func @f(%n: index) {
 gpu.module @m [#nvvm.target<chip = "sm_90">, #nvvm.target<O = 3, verifyTarget = false>] attributes {a = 1 : i32} {
   gpu.func @k(%a: f32 {llvm.noundef}, %o: i32, %w: i32) -> () workgroup(%s: memref<32xf32, #gpu.address_space<workgroup>> {llvm.align = 16 : i64}, %s2 : memref<32xf32, #gpu.address_space<workgroup>>) private(%q: memref<1xf32, #gpu.address_space<private>>) kernel attributes {known_block_size = array<i32: 128, 1, 1>, known_grid_size = array<i32: 12, 1, 1>, known_cluster_size = array<i32: 1, 1, 1>, gpu.known_block_size = array<i32: 128, 1, 1>} {
     %c = arith.constant 0 : index
-    %i8 = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
     %1 = gpu.block_id y upper_bound 64 {x}
-    %4 = gpu.lane_id upper_bound 32
-    %5 = gpu.subgroup_id upper_bound 4 : index
     %6 = gpu.subgroup_size upper_bound 32 : index
     %7 = gpu.num_subgroups upper_bound 4 : index
     %8 = gpu.global_id x upper_bound 4
     %9 = gpu.cluster_id x
     %10 = gpu.cluster_dim x
-    %11 = gpu.cluster_block_id x upper_bound 4
     %12 = gpu.cluster_dim_blocks x
-    %13, %valid = gpu.rotate %a, 4, 32 : f32
-    %14 = gpu.subgroup_broadcast %a, first_active_lane : f32
-    %15 = gpu.subgroup_broadcast %a, specific_lane %o : f32
-    gpu.barrier
     %x = gpu.subgroup_reduce add %a : (f32) -> f32
     %y = gpu.subgroup_reduce maxnumf %x uniform : (f32) -> f32
     %u = gpu.subgroup_reduce minimumf %a cluster(size = 4) : (f32) -> f32

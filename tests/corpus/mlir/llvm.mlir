@@ -4,7 +4,6 @@ llvm.func @f(%v: vector<4xf32>, %i: i32, %x: f32) -> f32 {
   %1 = llvm.insertelement %x, %v[%i : i32] : vector<4xf32>
   %2 = llvm.shufflevector %v, %1 [0, 4, 1, 5] : vector<4xf32>
   %3 = llvm.mlir.poison : vector<4xf32>
-  %4 = llvm.mlir.zero : vector<4xf32>
   %5 = llvm.mlir.undef : vector<4xf32>
   %6 = llvm.freeze %3 : vector<4xf32>
   llvm.return %0 : f32
@@ -16,8 +15,6 @@ llvm.func @f(%p: !llvm.ptr, %x: f32, %n: i32) -> i32 {
   %1 = llvm.atomicrmw volatile umax %p, %n acq_rel {alignment = 16 : i64} : !llvm.ptr, i32
   %2 = llvm.cmpxchg %p, %n, %n acq_rel monotonic : !llvm.ptr, i32
   %3 = llvm.cmpxchg weak volatile %p, %n, %n syncscope("agent") seq_cst acquire {alignment = 4 : i64} : !llvm.ptr, i32
-  llvm.fence release
-  llvm.fence syncscope("agent") seq_cst
   %4 = llvm.extractvalue %2[0] : !llvm.struct<(i32, i1)>
   llvm.return %4 : i32
 }
@@ -26,9 +23,6 @@ llvm.func @f(%p: !llvm.ptr, %x: f32, %n: i32) -> i32 {
 llvm.func @f(%p: !llvm.ptr, %q: !llvm.ptr<1>, %n: i64) -> f32 {
   %0 = llvm.load %p invariant {alignment = 4 : i64} : !llvm.ptr -> f32
   %1 = llvm.load volatile %p : !llvm.ptr -> f32
-  %2 = llvm.load %p atomic syncscope("agent") monotonic {alignment = 4 : i64} : !llvm.ptr -> f32
-  %3 = llvm.load %p invariant_group : !llvm.ptr -> f32
-  llvm.store volatile %0, %p : f32, !llvm.ptr
   llvm.store %0, %p atomic release {alignment = 4 : i64} : f32, !llvm.ptr
   llvm.store %0, %p {nontemporal} : f32, !llvm.ptr
   %4 = llvm.addrspacecast %q : !llvm.ptr<1> to !llvm.ptr
@@ -36,9 +30,6 @@ llvm.func @f(%p: !llvm.ptr, %q: !llvm.ptr<1>, %n: i64) -> f32 {
   %6 = llvm.getelementptr inbounds|nuw %p[%n] : (!llvm.ptr, i64) -> !llvm.ptr, f32
   %7 = llvm.getelementptr nusw %p[%n, 2] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.array<4 x f32>
   %c = llvm.mlir.constant(1 : i32) : i32
-  %8 = llvm.alloca %c x f32 {alignment = 4 : i64} : (i32) -> !llvm.ptr
-  %9 = llvm.ptrtoint %p : !llvm.ptr to i64
-  %10 = llvm.inttoptr %9 : i64 to !llvm.ptr
   %11 = llvm.alloca inalloca %c x f32 : (i32) -> !llvm.ptr
   llvm.return %0 : f32
 }
@@ -93,21 +84,11 @@ llvm.func @g(i32) -> i32
 // -----
 // llvm casts
 llvm.func @f(%n: i32, %x: f32, %b: i1, %h: bf16) -> i32 {
-  %0 = llvm.uitofp %n : i32 to f32
-  %1 = llvm.sitofp %n : i32 to f32
   %2 = llvm.fptosi %x : f32 to i32
   %3 = llvm.fptoui %x : f32 to i32
   %4 = llvm.trunc %n overflow<nsw, nuw> : i32 to i8
-  %5 = llvm.zext nneg %n : i32 to i64
-  %6 = llvm.sext %n : i32 to i64
-  %7 = llvm.bitcast %x : f32 to i32
   %8 = llvm.fpext %x : f32 to f64
   %9 = llvm.fptrunc %8 : f64 to f16
-  %10 = llvm.uitofp nneg %n : i32 to f32
-  %11 = llvm.fneg %x : f32
-  %12 = llvm.frem %x, %x : f32
-  %13 = llvm.or disjoint %n, %n : i32
-  %14 = llvm.lshr exact %n, %n : i32
   %15 = llvm.udiv exact %n, %n : i32
   %16 = llvm.add %n, %n overflow<nsw, nuw> : i32
   %17 = llvm.fadd %x, %x {fastmathFlags = #llvm.fastmath<fast>} : f32
@@ -117,38 +98,9 @@ llvm.func @f(%n: i32, %x: f32, %b: i1, %h: bf16) -> i32 {
 // llvm intrinsics
 llvm.func @f(%n: i32, %x: f32, %b: i1) -> f32 {
   %0 = llvm.intr.log10(%x) : (f32) -> f32
-  %1 = llvm.intr.trunc(%x) : (f32) -> f32
-  %2 = llvm.intr.round(%x) : (f32) -> f32
-  %3 = llvm.intr.roundeven(%x) : (f32) -> f32
-  %4 = llvm.intr.rint(%x) : (f32) -> f32
-  %5 = llvm.intr.nearbyint(%x) : (f32) -> f32
-  %6 = llvm.intr.tanh(%x) : (f32) -> f32
-  %7 = llvm.intr.maximum(%x, %x) : (f32, f32) -> f32
-  %8 = llvm.intr.minimum(%x, %x) : (f32, f32) -> f32
-  %9 = llvm.intr.fmuladd(%x, %x, %x) : (f32, f32, f32) -> f32
-  %10 = llvm.intr.smax(%n, %n) : (i32, i32) -> i32
-  %11 = llvm.intr.smin(%n, %n) : (i32, i32) -> i32
-  %12 = llvm.intr.umax(%n, %n) : (i32, i32) -> i32
-  %13 = llvm.intr.umin(%n, %n) : (i32, i32) -> i32
   %14 = "llvm.intr.abs"(%n) <{is_int_min_poison = false}> : (i32) -> i32
-  %15 = "llvm.intr.ctlz"(%n) <{is_zero_poison = false}> : (i32) -> i32
-  %16 = llvm.intr.ctpop(%n) : (i32) -> i32
-  llvm.intr.assume %b : i1
-  %17 = llvm.intr.expect %n, %n : i32
-  %18 = "llvm.intr.is.fpclass"(%x) <{bit = 3 : i32}> : (f32) -> i1
-  %19 = llvm.intr.fabs(%x) : (f32) -> f32
-  %20 = llvm.intr.copysign(%x, %x) : (f32, f32) -> f32
-  %21 = llvm.intr.maxnum(%x, %x) : (f32, f32) -> f32
-  %22 = llvm.intr.fma(%x, %x, %x) : (f32, f32, f32) -> f32
-  %23 = llvm.intr.exp2(%x) : (f32) -> f32
-  %24 = llvm.intr.sqrt(%x) : (f32) -> f32
-  %25 = llvm.intr.floor(%x) : (f32) -> f32
-  %26 = llvm.intr.powi(%x, %n) : (f32, i32) -> f32
   %27 = "llvm.intr.cttz"(%n) <{is_zero_poison = false}> : (i32) -> i32
-  %28 = llvm.intr.fshl(%n, %n, %n) : (i32, i32, i32) -> i32
-  %29 = llvm.intr.bswap(%n) : (i32) -> i32
   %30 = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f"(%x) : (f32) -> f32
-  %31 = llvm.intr.sadd.sat(%n, %n) : (i32, i32) -> i32
   llvm.return %0 : f32
 }
 // -----
@@ -182,7 +134,6 @@ llvm.func @f(%s: !llvm.struct<(f32, i1)>, %x: f32) -> i1 {
   %2 = llvm.mlir.constant(dense<[1, 2]> : vector<2xi32>) : vector<2xi32>
   %3 = llvm.mlir.constant(0x7FC0 : bf16) : bf16
   %4 = llvm.mlir.constant([1.0 : f32, 2.0 : f32]) : !llvm.struct<(f32, f32)>
-  %5 = llvm.mlir.zero : !llvm.ptr
   llvm.return %1 : i1
 }
 // -----
@@ -193,25 +144,12 @@ llvm.func @f(%p: !llvm.ptr, %x: f32, %n: i32, %q: !llvm.ptr<3>, %v: vector<2xf16
   %2 = llvm.atomicrmw add %p, %n release : !llvm.ptr, i32
   %3 = llvm.atomicrmw sub %p, %n acq_rel : !llvm.ptr, i32
   %4 = llvm.atomicrmw _and %p, %n seq_cst : !llvm.ptr, i32
-  %5 = llvm.atomicrmw nand %p, %n monotonic : !llvm.ptr, i32
-  %6 = llvm.atomicrmw _or %p, %n monotonic : !llvm.ptr, i32
-  %7 = llvm.atomicrmw _xor %p, %n monotonic : !llvm.ptr, i32
-  %8 = llvm.atomicrmw max %p, %n monotonic : !llvm.ptr, i32
-  %9 = llvm.atomicrmw min %p, %n monotonic : !llvm.ptr, i32
-  %10 = llvm.atomicrmw umax %p, %n monotonic : !llvm.ptr, i32
-  %11 = llvm.atomicrmw umin %p, %n monotonic : !llvm.ptr, i32
   %12 = llvm.atomicrmw fsub %p, %x monotonic : !llvm.ptr, f32
   %13 = llvm.atomicrmw fmax %p, %x monotonic : !llvm.ptr, f32
   %14 = llvm.atomicrmw fmin %q, %x monotonic : !llvm.ptr<3>, f32
-  %15 = llvm.atomicrmw uinc_wrap %p, %n monotonic : !llvm.ptr, i32
-  %16 = llvm.atomicrmw udec_wrap %p, %n monotonic : !llvm.ptr, i32
-  %17 = llvm.atomicrmw usub_cond %p, %n monotonic : !llvm.ptr, i32
-  %18 = llvm.atomicrmw usub_sat %p, %n monotonic : !llvm.ptr, i32
   %19 = llvm.atomicrmw fmaximum %p, %x monotonic : !llvm.ptr, f32
   %20 = llvm.atomicrmw fminimum %p, %x monotonic : !llvm.ptr, f32
   %21 = llvm.atomicrmw fadd %p, %v monotonic : !llvm.ptr, vector<2xf16>
-  %22 = llvm.cmpxchg %p, %p, %p monotonic monotonic : !llvm.ptr, !llvm.ptr
-  llvm.fence acquire
   llvm.fence acq_rel {note}
   llvm.return
 }
@@ -251,8 +189,6 @@ llvm.func @f(%p: !llvm.ptr, %c: i1, %n: i32) {
 // -----
 // llvm more intrinsics
 llvm.func @f(%p: !llvm.ptr, %x: f32, %n: i32, %c: i1, %v: vector<4xf32>, %w: vector<4xi32>, %m: vector<4xi1>, %h: f16, %j: i64, %vp: vector<4x!llvm.ptr>) {
-  %31 = llvm.intr.sadd.sat(%n, %n) : (i32, i32) -> i32
-  %32 = "llvm.intr.sadd.with.overflow"(%n, %n) : (i32, i32) -> !llvm.struct<(i32, i1)>
   %33 = "llvm.intr.scmp"(%n, %n) : (i32, i32) -> i8
   %34 = "llvm.intr.lrint"(%x) : (f32) -> i64
   %35 = "llvm.intr.lround"(%x) : (f32) -> i64
@@ -263,18 +199,13 @@ llvm.func @f(%p: !llvm.ptr, %x: f32, %n: i32, %c: i1, %v: vector<4xf32>, %w: vec
   "llvm.intr.masked.store"(%v, %p, %m) <{alignment = 4 : i32}> : (vector<4xf32>, !llvm.ptr, vector<4xi1>) -> ()
   %40 = "llvm.intr.masked.gather"(%vp, %m, %v) <{alignment = 4 : i32}> : (vector<4x!llvm.ptr>, vector<4xi1>, vector<4xf32>) -> vector<4xf32>
   "llvm.intr.masked.scatter"(%v, %vp, %m) <{alignment = 4 : i32}> : (vector<4xf32>, vector<4x!llvm.ptr>, vector<4xi1>) -> ()
-  "llvm.intr.memcpy"(%p, %p, %j) <{isVolatile = false}> : (!llvm.ptr, !llvm.ptr, i64) -> ()
-  "llvm.intr.memmove"(%p, %p, %j) <{isVolatile = false}> : (!llvm.ptr, !llvm.ptr, i64) -> ()
   %b = llvm.mlir.constant(0 : i8) : i8
   "llvm.intr.memset"(%p, %b, %j) <{isVolatile = false}> : (!llvm.ptr, i8, i64) -> ()
-  %41 = "llvm.intr.vector.reduce.add"(%w) : (vector<4xi32>) -> i32
   %42 = "llvm.intr.vector.reduce.fmax"(%v) : (vector<4xf32>) -> f32
-  %43 = "llvm.intr.vector.reduce.smax"(%w) : (vector<4xi32>) -> i32
   "llvm.intr.lifetime.start"(%p) : (!llvm.ptr) -> ()
   "llvm.intr.trap"() : () -> ()
   "llvm.intr.debugtrap"() : () -> ()
   "llvm.intr.prefetch"(%p) <{rw = 0 : i32, hint = 3 : i32, cache = 1 : i32}> : (!llvm.ptr) -> ()
-  %44 = "llvm.intr.is.constant"(%n) : (i32) -> i1
   %45 = "llvm.intr.expect.with.probability"(%n, %n) <{prob = 0.5 : f64}> : (i32, i32) -> i32
   %46 = "llvm.intr.vector.extract"(%v) <{pos = 0 : i64}> : (vector<4xf32>) -> vector<4xf32>
   %47 = "llvm.intr.vector.insert"(%v, %v) <{pos = 0 : i64}> : (vector<4xf32>, vector<4xf32>) -> vector<4xf32>
@@ -284,10 +215,7 @@ llvm.func @f(%p: !llvm.ptr, %x: f32, %n: i32, %c: i1, %v: vector<4xf32>, %w: vec
   %51 = "llvm.intr.ssa.copy"(%x) : (f32) -> f32
   %52 = "llvm.intr.get.active.lane.mask"(%n, %n) : (i32, i32) -> vector<4xi1>
   %53 = "llvm.intr.stepvector"() : () -> vector<4xi32>
-  %54 = "llvm.intr.vector.interleave2"(%v, %v) : (vector<4xf32>, vector<4xf32>) -> vector<8xf32>
-  %55 = "llvm.intr.vector.deinterleave2"(%v) : (vector<4xf32>) -> !llvm.struct<(vector<2xf32>, vector<2xf32>)>
   llvm.intr.assume %c ["align"(%p, %n : !llvm.ptr, i32)] : i1
-  %56 = llvm.intr.expect %n, %n : i32
   %57 = "llvm.intr.abs"(%n) <{is_int_min_poison = false}> : (i32) -> i32
   llvm.return
 }
@@ -318,7 +246,6 @@ llvm.func @f(%x: f32, %p: !llvm.ptr) attributes {reciprocal_estimates = "x", pre
 module attributes {t.z = #r0, t.x = distinct[7]<42 : i32>} {
 llvm.func @f(%p: !llvm.ptr) -> f32 {
   %0 = llvm.load %p {alias_scopes = [#s], noalias_scopes = [#s2], tbaa = [#g, #g1]} : !llvm.ptr -> f32
-  %9 = llvm.load %p dereferenceable<bytes = 8, mayBeNull = true> : !llvm.ptr -> !llvm.ptr
   "llvm.intr.experimental.noalias.scope.decl"() <{scope = #s}> : () -> ()
   llvm.return %0 : f32
 }

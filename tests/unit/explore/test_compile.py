@@ -7,10 +7,10 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from in_process import messages
 
 from xla_emitters.errors import ToolError
 from xla_emitters.explore.compile import is_torch_archive
-from xla_emitters.tools.main import main
 
 
 def archive(path: Path, **members: str) -> Path:
@@ -31,12 +31,9 @@ def test_what_is_inside_decides(tmp_path: Path) -> None:
     assert not is_torch_archive(tmp_path / "none.pt2")
 
 
-def test_without_pytorch_the_extra_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_pytorch_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     file = archive(tmp_path / "layer.pt2", archive_format="pt2")
-    assert main(["list", str(file)]) == ToolError.exit_code
-    said = capsys.readouterr().err
+    said = messages(ToolError.exit_code, "list", file)
     assert "PyTorch is not installed" in said
     assert "[torch]" in said

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from in_process import printed, written
 from long_lists import but_long
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -83,10 +84,8 @@ def test_every_pass_keeps_the_bits(name: str) -> None:
 def test_the_command_line_runs_them_and_says_which_is_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "m.mlir"
-    path.write_text(TEXT)
-    assert main(["check", str(path), "--stages", "passes", "--sizes", "d0=2"]) == 0
-    assert "executions after passes: 6 of 6 elements" in capsys.readouterr().out
+    path = written(tmp_path / "m.mlir", TEXT)
+    assert "executions after passes: 6 of 6 elements" in printed("check", path, "--stages", "passes", "--sizes", "d0=2")
     with planted(row_of("placed"), SwapsOperands(), monkeypatch):
         assert main(["check", str(path), "--stages", "passes", "--sizes", "d0=2"]) == 3
     assert "swaps-operands: 6 elements of r0 change" in capsys.readouterr().out

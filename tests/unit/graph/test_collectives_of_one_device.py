@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from xdsl.context import Context
 
 from xla_emitters.errors import Unsupported
 from xla_emitters.graph.entry import entry_of
-from xla_emitters.graph.remove_no_ops import remove_no_ops
+from xla_emitters.graph.remove_no_ops import RemoveNoOpsPass
 from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.programs import compile_program
@@ -121,7 +122,7 @@ def test_a_device_alone_gets_its_own_data_back(case: str) -> None:
 )
 def test_what_needs_other_devices_is_not_run_on_one(counts: str, text: str) -> None:
     found = parse_hlo(module(counts, f"ROOT r = {SAME} {text}"))
-    remove_no_ops(found)
+    RemoveNoOpsPass().apply(Context(), found)
     root = entry_of(found).root.owner
     assert getattr(root, "opcode", "") == text.partition("(")[0]
     with pytest.raises(Unsupported, match="%r needs the other devices"):

@@ -8,7 +8,7 @@ from xdsl.context import Context
 
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.graph.entry import entry_of
-from xla_emitters.graph.fuse_entry import FuseEntryPass, fuse_entry
+from xla_emitters.graph.fuse_entry import FuseEntryPass
 from xla_emitters.graph.plan import plan_program
 from xla_emitters.program import Slot
 from xla_emitters.rewrite.notes import take_notes
@@ -64,7 +64,7 @@ def module_of(case: str) -> str:
 @pytest.mark.parametrize("case", CASES)
 def test_kernels_are_made_of_fusions_and_copies_alone(case: str) -> None:
     module = parse_hlo(module_of(case))
-    fuse_entry(module)
+    FuseEntryPass().apply(Context(), module)
     plan = plan_program(module)
     assert [(kernel.name, kernel.operands, kernel.results) for kernel in plan.kernels] == KERNELS[case]
 
@@ -72,7 +72,7 @@ def test_kernels_are_made_of_fusions_and_copies_alone(case: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_no_value_changes(case: str) -> None:
     before, after = parse_hlo(module_of(case)), parse_hlo(module_of(case))
-    fuse_entry(after)
+    FuseEntryPass().apply(Context(), after)
     after.verify()
     assert print_hlo(parse_hlo(print_hlo(after))) == print_hlo(after)
     inputs = [np.arange(6, dtype=np.int32)]
@@ -85,7 +85,7 @@ def test_a_parameter_without_users_stays() -> None:
     """The caller passes it: only constants and bitcasts go when nothing uses them."""
     case = CASES["a constant"].replace("k = s32[]", "unused = s32[5] parameter(1)\n k = s32[]")
     module = parse_hlo(f"{FUSED}ENTRY main {{\n p = s32[6] parameter(0)\n {case}\n}}")
-    fuse_entry(module)
+    FuseEntryPass().apply(Context(), module)
     assert [op.instruction_name.data for op in entry_of(module).parameters] == ["p", "unused"]
     assert [op.opcode for op in entry_of(module).instructions] == ["parameter", "parameter", "fusion"]
 

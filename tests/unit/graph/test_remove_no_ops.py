@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from xdsl.context import Context
 
 from xla_emitters.graph.entry import entry_of
-from xla_emitters.graph.remove_no_ops import remove_no_ops
+from xla_emitters.graph.remove_no_ops import RemoveNoOpsPass
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.text.hlo import parse_hlo, print_hlo
@@ -66,7 +67,7 @@ def entry(instructions: str) -> str:
 def test_they_give_what_they_are_given(case: str) -> None:
     text, opcodes, wanted = CASES[case]
     module = parse_hlo(entry(text))
-    remove_no_ops(module)
+    RemoveNoOpsPass().apply(Context(), module)
     module.verify()
     assert [op.opcode for op in entry_of(module).instructions] == ["parameter", *opcodes]
     for after in (module, parse_hlo(print_hlo(module))):
@@ -86,7 +87,7 @@ def test_they_give_what_they_are_given(case: str) -> None:
 def test_what_does_something_stays(text: str) -> None:
     module = parse_hlo(entry(text))
     before = print_hlo(module)
-    remove_no_ops(module)
+    RemoveNoOpsPass().apply(Context(), module)
     assert print_hlo(module) == before
 
 

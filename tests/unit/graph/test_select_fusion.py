@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from xdsl.context import Context
 
 from xla_emitters.errors import UsageError
 from xla_emitters.graph.control_computations import called_by
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.plan import plan_program
-from xla_emitters.graph.select_fusion import select_fusion
+from xla_emitters.graph.select_fusion import SelectFusionPass
 from xla_emitters.program import Slot
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.text.hlo import parse_hlo, print_hlo
@@ -38,7 +39,7 @@ ENTRY main {
 def test_each_operand_is_a_parameter() -> None:
     """The example at the head of the file; an operand that is given twice is two parameters."""
     module = parse_hlo(TEXT)
-    select_fusion(module, "b")
+    SelectFusionPass("b").apply(Context(), module)
     module.verify()
     (kernel,) = plan_program(module).kernels
     assert (kernel.name, kernel.operands) == ("b", (Slot("parameter", 0), Slot("parameter", 1)))
@@ -49,7 +50,7 @@ def test_each_operand_is_a_parameter() -> None:
     # ENTRY's parameter 1 was another array.
     assert "input_output_alias" not in text
     twice = parse_hlo(TEXT)
-    select_fusion(twice, "c")
+    SelectFusionPass("c").apply(Context(), twice)
     assert len(entry_of(twice).parameters) == 2
 
 
@@ -57,14 +58,14 @@ def test_its_computation_and_place_stay() -> None:
     module = parse_hlo(TEXT, "x.hlo")
     computation = called_by(module, "a")
     where = next(op for op in entry_of(module).instructions if op.instruction_name.data == "a").location
-    select_fusion(module, "a")
+    SelectFusionPass("a").apply(Context(), module)
     assert called_by(module, "a") is computation
     assert all(op.location == where for op in entry_of(module).instructions)
 
 
 def test_a_name_that_no_fusion_has() -> None:
     with pytest.raises(UsageError, match="no fusion instruction 'd' in ENTRY") as raised:
-        select_fusion(parse_hlo(TEXT), "d")
+        SelectFusionPass("d").apply(Context(), parse_hlo(TEXT))
     assert raised.value.help == "there are: a, b, c"
 
 
@@ -90,7 +91,7 @@ def test_a_fusion_of_a_loop_is_compiled_alone() -> None:
       }"""
     )
     module = parse_hlo(text)
-    select_fusion(module, "b")
+    SelectFusionPass("b").apply(Context(), module)
     module.verify()
     (kernel,) = plan_program(module).kernels
     assert (kernel.name, kernel.operands) == ("b", (Slot("parameter", 0), Slot("parameter", 1)))
@@ -100,7 +101,7 @@ def test_a_fusion_of_a_loop_is_compiled_alone() -> None:
 
 def test_a_fusion_with_the_name_of_a_parameter_keeps_it() -> None:
     module = parse_hlo(TEXT.replace("a = ", "p0 = ").replace("(q, a)", "(q, p0)").replace("(a, a)", "(p0, p0)"))
-    select_fusion(module, "p0")
+    SelectFusionPass("p0").apply(Context(), module)
     again = parse_hlo(print_hlo(module))
     assert [op.instruction_name.data for op in entry_of(again).instructions] == ["p0.1", "p0"]
     assert [kernel.name for kernel in plan_program(again).kernels] == ["p0"]

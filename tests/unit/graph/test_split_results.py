@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 import xla_emitters as xe
@@ -11,7 +12,7 @@ from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.plan import plan_program
-from xla_emitters.graph.split_results import parts_of, split_results
+from xla_emitters.graph.split_results import SplitResultsPass, parts_of
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.text.hlo import parse_hlo, print_hlo
 
@@ -86,7 +87,7 @@ def test_what_goes_together(roots: tuple[str, ...], parts: list[str]):
 
 def test_each_part_is_a_fusion_that_reads_what_it_needs():
     before, after = (module("scaled", "column", "short", "row", "column") for _ in range(2))
-    split_results(after)
+    SplitResultsPass().apply(Context(), after)
     after.verify()
     text = print_hlo(after)
     parts = [text.split(f"%fused.{number} {{")[1].split("\n}")[0] for number in range(3)]
@@ -108,13 +109,13 @@ def test_an_entry_without_fusions_is_wrapped_first():
           n = f32[8] negate(p)
           ROOT t = (f32[8], f32[4]) tuple(n, q) }"""
     )
-    split_results(after)
+    SplitResultsPass().apply(Context(), after)
     assert [kernel.name for kernel in plan_program(after).kernels] == ["f.0", "f.1"]
 
 
 def test_what_needs_no_split_stays_as_it_is():
     after = module("row", "scaled")
-    split_results(after)
+    SplitResultsPass().apply(Context(), after)
     assert print_hlo(after) == print_hlo(module("row", "scaled"))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from xdsl.context import Context
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
@@ -16,7 +17,7 @@ from xla_emitters.graph.control_computations import control_computations
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.refusals import refuse_unsupported
 from xla_emitters.graph.split_reductions import split_reductions
-from xla_emitters.graph.split_results import split_results
+from xla_emitters.graph.split_results import SplitResultsPass
 from xla_emitters.graph.split_triton_fusions import SplitTritonFusionsPass, split_triton_fusions
 from xla_emitters.graph.view import view_of
 from xla_emitters.runtime.reference.reference import evaluate
@@ -179,7 +180,7 @@ def test_each_fusion_is_one_kernel(case: str) -> None:
     module = parse_hlo(program(body, result, inputs))
     split_triton_fusions(module)
     before = print_hlo(module)
-    split_results(module)
+    SplitResultsPass().apply(Context(), module)
     assert print_hlo(module) == before
     for op in module.walk():
         if isinstance(op, FusionOp):
@@ -271,8 +272,8 @@ def test_on_request_it_is_refused_whole() -> None:
   ROOT s = f32[1] reduce(x, z), dimensions={1}, to_apply=add"""
     module = parse_hlo(program(long, "f32[1]", [np.zeros((1, 4000000), np.float32)]))
     before = print_hlo(module)
-    SplitTritonFusionsPass("refuse").apply(None, module)
-    split_results(module)
+    SplitTritonFusionsPass("refuse").apply(Context(), module)
+    SplitResultsPass().apply(Context(), module)
     split_reductions(module)
     assert print_hlo(module) == before
     with pytest.raises(Unsupported, match="fusion %f is of kind '__triton'") as caught:

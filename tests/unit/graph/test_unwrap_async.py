@@ -8,7 +8,7 @@ from xdsl.context import Context
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.graph.entry import entry_of
-from xla_emitters.graph.unwrap_async import UnwrapAsyncPass, unwrap_async
+from xla_emitters.graph.unwrap_async import UnwrapAsyncPass
 from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.text.hlo import parse_hlo, print_hlo
@@ -60,7 +60,7 @@ def entry(instructions: str) -> str:
 def test_the_plain_instruction_gives_the_value(case: str) -> None:
     text, opcodes = CASES[case]
     module = parse_hlo(entry(text))
-    unwrap_async(module)
+    UnwrapAsyncPass().apply(Context(), module)
     module.verify()
     assert [op.opcode for op in entry_of(module).instructions] == ["parameter", *opcodes]
     for after in (module, parse_hlo(print_hlo(module))):
@@ -72,7 +72,7 @@ def test_the_plain_instruction_gives_the_value(case: str) -> None:
 def test_it_runs_where_it_was_started() -> None:
     text = CASES["fusion-start"][0].replace("d =", "o = f32[8] negate(p)\n d =")
     module = parse_hlo(entry(text))
-    unwrap_async(module)
+    UnwrapAsyncPass().apply(Context(), module)
     assert [op.opcode for op in entry_of(module).instructions] == ["parameter", "fusion", "negate"]
 
 
@@ -85,7 +85,7 @@ def test_what_is_inside_another_one_comes_out_too() -> None:
         s = ((f32[8]), f32[8]) async-start(p), calls=outer
         ROOT d = f32[8] async-done(s) }}"""
     module = parse_hlo(text)
-    unwrap_async(module)
+    UnwrapAsyncPass().apply(Context(), module)
     assert [op.opcode for op in entry_of(module).instructions] == ["parameter", "fusion"]
 
 

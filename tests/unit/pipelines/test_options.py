@@ -41,6 +41,12 @@ def test_ways_to_choose_kernels() -> None:
         CompileOptions(tune="price", pipeline=())
 
 
+@pytest.mark.parametrize("seed", [-(1 << 63) - 1, 1 << 64])
+def test_a_seed_has_64_bits(seed: int) -> None:
+    with pytest.raises(UsageError, match="has more than 64 bits"):
+        CompileOptions(rng_seed=seed)
+
+
 def test_the_device_is_the_targets() -> None:
     assert CompileOptions().device.name == "h200"
     assert CompileOptions(target="sm_86").device.name == "a6000"

@@ -11,7 +11,7 @@ from xla_emitters.dynamic.loops.stitch_forms import NOWHERE, REGISTERS, RowForm
 from xla_emitters.emitters.entry_function import argument_attributes
 from xla_emitters.graph.buffers import kernel_arguments
 from xla_emitters.graph.entry import entry_of
-from xla_emitters.graph.view import HloFusion, view_of
+from xla_emitters.graph.view import FusionView, view_of
 from xla_emitters.pipelines.stitched_kernel import (
     RowWay,
     StitchedFusion,
@@ -28,11 +28,11 @@ from xla_emitters.text.hlo import parse_hlo
 ADD = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] add(a, b) }\n"
 
 
-def view(body: str) -> HloFusion:
+def view(body: str) -> FusionView:
     return view_of(entry_of(parse_hlo(f"HloModule m\n{ADD}ENTRY e {{\n{body}\n}}\n", "m")))
 
 
-def scaled(rows: int, columns: int, layout: str = "", element: str = "f32") -> HloFusion:
+def scaled(rows: int, columns: int, layout: str = "", element: str = "f32") -> FusionView:
     """Each row over its sum."""
     full = f"{element}[{rows},{columns}]{layout}"
     body = f"""x = {full} parameter(0)
@@ -86,7 +86,7 @@ def test_a_row_is_kept_in_its_own_type() -> None:
         ),
     ],
 )
-def test_what_is_not_computed_row_by_row_has_a_reason(of: HloFusion, why: str) -> None:
+def test_what_is_not_computed_row_by_row_has_a_reason(of: FusionView, why: str) -> None:
     found = stitched(of)
     assert isinstance(found, str)
     assert why in found

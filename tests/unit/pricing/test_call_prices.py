@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_process import printed, written
 from tools_here import SASS, needs
 
 import xla_emitters as xe
@@ -15,7 +16,6 @@ from xla_emitters.explore.compile import compile_text
 from xla_emitters.explore.cost.program_cost import work_of
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pricing.call_prices import CallCost, price_call
-from xla_emitters.tools.main import main
 
 GEMM: dict[str, Any] = {
     "operands": ["lhs", "rhs"],
@@ -180,16 +180,14 @@ def test_a_program_calls_at_its_sizes_with_the_precision_that_it_asks_for() -> N
 
 
 @needs(*SASS)
-def test_the_cost_of_a_module_contains_its_calls(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path = tmp_path / "m.mlir"
-    path.write_text(PROGRAM)
+def test_the_cost_of_a_module_contains_its_calls(tmp_path: Path) -> None:
+    path = written(tmp_path / "m.mlir", PROGRAM)
     (symbol,) = compile_text(PROGRAM, "m.mlir").symbols
     (cost,) = xe.cost(xe.compile(path), sizes={symbol: 4096}).costs
     (call,), (kernel,) = cost.calls, cost.kernels
     assert (call.factors, call.operations) == ("f32", 2 * 4096 * 256 * 128)
     assert cost.time == call.time + kernel.time
-    assert main(["cost", str(path), "--sizes", f"{symbol}=4096", "--json"]) == 0
-    (target,) = json.loads(capsys.readouterr().out)["targets"]
+    (target,) = json.loads(printed("cost", path, "--sizes", f"{symbol}=4096", "--json"))["targets"]
     assert target["time"] == pytest.approx(cost.time)
     assert [each["factors"] for each in target["calls"]] == ["f32"]
     assert target["library_calls"] == ["gemm"]

@@ -79,6 +79,12 @@ def test_the_division_of_two_arguments(a: int, b: int) -> None:
         ("MOV R1, 0x9\nISETP.GT.AND P1, PT, R1, 0x4, PT\nSEL R0, R1, 0x2, P1", 9),
         ("MOV R1, 0x3\nIMAD.SHL.U32 R0, R1, 0x8, RZ", 24),
         ("UMOV UR4, 0x7\nR2UR UR5, R1\nIADD3 R0, UR4, 0x1, RZ", 8),
+        # What lanes exchange is unknown, and a predicate is as it was after a branch that was not taken.
+        ("MOV R0, 0x5\nSHFL.IDX PT, R0, R1, RZ, 0x1f", 1),
+        (
+            "UISETP.NE.AND UP0, UPT, URZ, 0x0, UPT\nBRA.U UP0, `(.L_x_0)\nUSEL UR4, URZ, 0x7, UP0\nIADD3 R0, UR4, RZ, RZ",
+            7,
+        ),
         ("MOV R1, 0x1b\nPLOP3.LUT P1, PT, PT, PT, PT, 0x80, 0x0\n@P1 IADD3 R0, R1, -0x7, RZ", 20),
     ],
 )

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from in_process import called, messages, printed, written
 from runtime.planted_faults import row_name, wrong_op
 from runtime.small_programs import PROGRAMS
 
@@ -20,17 +21,13 @@ MLIR = Path(__file__).parents[3] / "examples" / "softmax.mlir"
 
 @pytest.fixture
 def ragged(tmp_path: Path) -> str:
-    path = tmp_path / "ragged.hlo"
-    path.write_text(PROGRAMS["ragged"])
-    return str(path)
+    return str(written(tmp_path / "ragged.hlo", PROGRAMS["ragged"]))
 
 
-def test_a_wrong_pass(ragged: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_pass(ragged: str) -> None:
     with wrong_op(12, lambda found: [one for one in found if "mulf" in one.what][-1]):
-        assert main(["bisect", ragged, "--target", "t4", "--blocks", "16"]) == 3
-        text = capsys.readouterr().out
-        assert main(["bisect", ragged, "--target", "t4", "--blocks", "16", "--json"]) == 3
-        data = json.loads(capsys.readouterr().out)
+        text = printed("bisect", ragged, "--target", "t4", "--blocks", "16", code=3)
+        data = json.loads(printed("bisect", ragged, "--target", "t4", "--blocks", "16", "--json", code=3))
     assert text.startswith(f"kernel fusion, stage flat: {row_name(12)} (pass 12 of ")
     assert f"  from      p ({ragged}:7:3)" in text
     assert "  thread    block (0, 0, 0), thread (0, 0, 0)" in text
@@ -40,35 +37,29 @@ def test_a_wrong_pass(ragged: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["blame"]["instructions"] == ["p"]
 
 
-def test_nothing_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "bytes.hlo"
-    path.write_text(PROGRAMS["bytes"])
-    assert main(["bisect", str(path), "--blocks", "2"]) == 0
-    assert capsys.readouterr().out.startswith("no pass is wrong: 1 kernel, ")
+def test_nothing_wrong(tmp_path: Path) -> None:
+    path = written(tmp_path / "bytes.hlo", PROGRAMS["bytes"])
+    assert printed("bisect", path, "--blocks", "2").startswith("no pass is wrong: 1 kernel, ")
 
 
-def test_options_of_the_other_kind_of_file(ragged: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bisect", str(MLIR), "--blocks", "2"]) == 2
-    assert "--blocks is for modules" in capsys.readouterr().err
-    assert main(["bisect", ragged, "--sizes", "b=2"]) == 2
-    assert "--sizes is for programs" in capsys.readouterr().err
+def test_options_of_the_other_kind_of_file(ragged: str) -> None:
+    assert "--blocks is for modules" in messages(2, "bisect", MLIR, "--blocks", "2")
+    assert "--sizes is for programs" in messages(2, "bisect", ragged, "--sizes", "b=2")
 
 
 def test_a_file_that_is_not_there() -> None:
     assert main(["bisect", "no_such.hlo"]) == 1
 
 
-def test_a_pass_that_fails_has_a_reduced_input(
-    ragged: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pass_that_fails_has_a_reduced_input(ragged: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit 70: the pass is named on stdout, the reproducer and the reduced input on stderr."""
 
     def fails(self: FlattenTensorsPass, ctx: object, op: object) -> None:
         raise KeyError("no such tensor")
 
     monkeypatch.setattr(FlattenTensorsPass, "apply", fails)
-    assert main(["bisect", ragged, "--target", "t4"]) == 70
-    out, err = capsys.readouterr()
+    code, out, err = called("bisect", ragged, "--target", "t4")
+    assert code == 70
     assert "xla-flatten-tensors (pass 12 of " in out
     assert "check " in out
     # A version with the crash is bad, one without is good, whatever its numbers are; others are skipped.
@@ -83,7 +74,7 @@ def test_a_pass_that_fails_has_a_reduced_input(
 
 
 def test_a_crash_in_a_pipeline_that_was_asked_for_is_reduced_with_it(
-    ragged: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ragged: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The pass that fails is not among those that are run without --pipeline."""
 
@@ -92,5 +83,4 @@ def test_a_crash_in_a_pipeline_that_was_asked_for_is_reduced_with_it(
 
     monkeypatch.setattr(InsertPdlPass, "apply", fails)
     pipeline = ["--pipeline", "builtin.module(xla-gpu-insert-pdl)", "--stage", "llvm-dialect"]
-    assert main(["compile", ragged, *pipeline]) == 70
-    assert "reduced.hlo" in capsys.readouterr().err
+    assert "reduced.hlo" in messages(70, "compile", ragged, *pipeline)

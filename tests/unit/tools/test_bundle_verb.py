@@ -13,6 +13,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from in_process import called, messages, printed
 from tools_here import PTX, needs
 from unit.runtime.bundle.test_bundle import SORT_S4
 
@@ -24,11 +25,13 @@ NEGATE, TWO_OUTPUTS = EXAMPLES / "negate_20.hlo", EXAMPLES / "two_outputs.hlo"
 
 
 @needs(*PTX)
-def test_bundle_and_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_bundle_and_run(tmp_path: Path) -> None:
     """Two programs for sm_80; the zip runs with nothing of ours on the path and says that it did not run."""
     path = tmp_path / "kernels.zip"
-    assert main(["bundle", str(NEGATE), str(TWO_OUTPUTS), "-o", str(path), "--target", "sm_80", "--seed", "4"]) == 0
-    assert capsys.readouterr().out == f"{path}: 2 programs, 2 kernels for sm_80; run it with: python {path}\n"
+    assert (
+        printed("bundle", NEGATE, TWO_OUTPUTS, "-o", path, "--target", "sm_80", "--seed", "4")
+        == f"{path}: 2 programs, 2 kernels for sm_80; run it with: python {path}\n"
+    )
     with zipfile.ZipFile(path) as archive:
         manifest = json.loads(archive.read("manifest.json"))
         assert [case["name"] for case in manifest["cases"]] == ["negate_20", "two_outputs"]
@@ -57,7 +60,7 @@ def test_bundle_and_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> N
 
 
 @needs(*PTX)
-def test_a_program_for_devices_has_the_name_of_its_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_program_for_devices_has_the_name_of_its_file(tmp_path: Path) -> None:
     """It is compiled from the module that is made of it."""
     (tmp_path / "shifted.mlir").write_text(
         """module @m attributes {mhlo.num_replicas = 2 : i32} {
@@ -71,20 +74,19 @@ def test_a_program_for_devices_has_the_name_of_its_file(capsys: pytest.CaptureFi
 """
     )
     path = tmp_path / "kernels.zip"
-    assert main(["bundle", str(tmp_path / "shifted.mlir"), "-o", str(path)]) == 0
-    assert "note: shifted is for 2 devices" in capsys.readouterr().err
+    assert "note: shifted is for 2 devices" in called("bundle", tmp_path / "shifted.mlir", "-o", path)[2]
     with zipfile.ZipFile(path) as archive:
         assert [case["name"] for case in json.loads(archive.read("manifest.json"))["cases"]] == ["shifted"]
 
 
 @needs(*PTX)
-def test_a_whole_module_and_one_that_no_gpu_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_whole_module_and_one_that_no_gpu_runs(tmp_path: Path) -> None:
     """A loop with a library call in it; a sort of narrow numbers: the note has the instruction and the reason, the bundle is written."""
     path = tmp_path / "modules.zip"
     (tmp_path / "sort_s4.hlo").write_text(SORT_S4)
     files = [str(MODULES / "fori_power_iteration.hlo"), str(tmp_path / "sort_s4.hlo")]
-    assert main(["bundle", *files, "-o", str(path)]) == 0
-    out, err = capsys.readouterr()
+    code, out, err = called("bundle", *files, "-o", path)
+    assert code == 0
     assert out.startswith(f"{path}: 2 programs, ")
     assert err == (
         "note: sort_s4 will be refused where it is run: no library function for s4 on a GPU: 's' calls 'sort' with it\n"
@@ -127,11 +129,7 @@ ENTRY e {
 @needs(*PTX)
 @pytest.mark.parametrize(("rules", "threads"), [("current", 32 * 32), ("seed", 64 * 32)])
 def test_one_fusion_of_standard_input(
-    rules: str,
-    threads: int,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    rules: str, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The emitter of input slices, which today's rules do not have, has a thread for each element of the parameter."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TWO_FUSIONS.encode())))
@@ -156,58 +154,51 @@ def test_one_fusion_of_standard_input(
     ],
 )
 def test_faults(
-    words: list[str | Path],
-    code: int,
-    message: str,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    words: list[str | Path], code: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is written."""
     monkeypatch.chdir(tmp_path)
-    assert main(["bundle", *(str(word) for word in words)]) == code
-    assert capsys.readouterr().err.startswith(message)
+    assert messages(code, "bundle", *(str(word) for word in words)).startswith(message)
     assert not Path("k.zip").exists()
 
 
 @needs(*PTX)
-def test_a_place_that_cannot_be_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["bundle", str(NEGATE), "-o", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.startswith(f"error: [bundle] cannot write {tmp_path}: Is a directory")
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    assert messages(2, "bundle", NEGATE, "-o", tmp_path).startswith(
+        f"error: [bundle] cannot write {tmp_path}: Is a directory"
+    )
 
 
-def test_no_output_is_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["bundle", str(NEGATE)])
-    assert stopped.value.code == 2
+def test_no_output_is_usage() -> None:
+    messages(2, "bundle", NEGATE)
 
 
-def test_for_c_the_output_is_a_directory(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_for_c_the_output_is_a_directory(tmp_path: Path) -> None:
     pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
     attention = str(EXAMPLES / "causal_attention.mlir")
-    assert main(["bundle", attention, "--abi", "c", "-o", str(tmp_path / "c c")]) == 0
+    said = printed("bundle", attention, "--abi", "c", "-o", tmp_path / "c c")
     names = {"causal_attention.bin", "causal_attention.c", "causal_attention.h", "causal_attention.o", "ral.c", "ral.h"}
     assert {path.name for path in (tmp_path / "c c").iterdir()} == names
-    said = capsys.readouterr().out
     assert "include causal_attention.h" in said
     command = shlex.split(said.partition("compile with: ")[2])
     assert {Path(word) for word in command if word.endswith(".c")} > {tmp_path / "c c" / "ral.c"}
     assert command[1:3] == ["-I", str(tmp_path / "c c")]
-    assert main(["bundle", attention, "--abi", "c", "-o", "-"]) == 2
-    assert "--abi c writes several files" in capsys.readouterr().err
+    assert "--abi c writes several files" in messages(2, "bundle", attention, "--abi", "c", "-o", "-")
 
 
-def test_for_c_hlo_text_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["bundle", str(NEGATE), "--abi", "c", "-o", str(tmp_path)]) == 1
-    assert "is HLO text: --abi c takes programs in StableHLO" in capsys.readouterr().err
+def test_for_c_hlo_text_is_refused(tmp_path: Path) -> None:
+    assert "is HLO text: --abi c takes programs in StableHLO" in messages(
+        1, "bundle", NEGATE, "--abi", "c", "-o", tmp_path
+    )
 
 
-def test_two_programs_for_c_do_not_overwrite_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_programs_for_c_do_not_overwrite_each_other(tmp_path: Path) -> None:
     pytest.importorskip("llvmlite.binding", reason="llvmlite is not installed")
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         text = "module @m { func.func public @main(%x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> } }"
         (tmp_path / folder / "same.mlir").write_text(text)
     files = [str(tmp_path / folder / "same.mlir") for folder in ("a", "b")]
-    assert main(["bundle", *files, "--abi", "c", "-o", str(tmp_path / "c")]) == 2
-    assert f"{files[0]} and {files[1]} would both be same.o" in capsys.readouterr().err
+    assert f"{files[0]} and {files[1]} would both be same.o" in messages(
+        2, "bundle", *files, "--abi", "c", "-o", tmp_path / "c"
+    )

@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from in_process import called, messages, written
 from runtime.small_programs import PROGRAMS
 from unit.explore.check.test_check import TWO_KERNELS, calling_tan_for
 
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.pipelines.passes import FOR_TOOLS, KERNEL, RUNNABLE_STAGES
-from xla_emitters.tools.main import main
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 NEGATE, TWO_OUTPUTS = EXAMPLES / "negate_20.hlo", EXAMPLES / "two_outputs.hlo"
 
 
-def run(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, list[str], str]:
-    code = main(["check", *(str(word) for word in words)])
-    out, err = capsys.readouterr()
+def run(*words: str | Path, stdin: bytes = b"") -> tuple[int, list[str], str]:
+    code, out, err = called("check", *words, stdin=stdin)
     return code, out.splitlines(), err
 
 
-def test_a_row_a_file(capsys: pytest.CaptureFixture[str]) -> None:
-    code, rows, err = run(capsys, NEGATE, TWO_OUTPUTS)
+def test_a_row_a_file() -> None:
+    code, rows, err = run(NEGATE, TWO_OUTPUTS)
     assert (code, err) == (0, "")
     width = max(len(str(NEGATE)), len(str(TWO_OUTPUTS)))
     count = len(RUNNABLE_STAGES) - 1  # passes on HLO change nothing of these, so `graph` is what `hlo` is
@@ -38,45 +36,44 @@ def test_a_row_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_stages_of_ones_choice(capsys: pytest.CaptureFixture[str]) -> None:
+def test_stages_of_ones_choice() -> None:
     for stages, said in [
         ("scf", "ok  1 stage:"),
         ("hlo,flat,xla_gpu", "ok  3 stages:"),
         ("hlo", "ok  1 stage:"),
         ("graph", "ok  1 stage:"),
     ]:
-        code, (row,), _ = run(capsys, NEGATE, "--stages", stages)
+        code, (row,), _ = run(NEGATE, "--stages", stages)
         assert code == 0
         assert said in row, row
-    code, (row,), _ = run(capsys, NEGATE, "--stages", "passes")
+    code, (row,), _ = run(NEGATE, "--stages", "passes")
     assert f"ok  {4 + len(KERNEL) + len(FOR_TOOLS)} executions after passes:" in row  # LLVM IR and PTX among them
-    code, (row,), err = run(capsys, NEGATE, "--stages", "scf,sass")
+    code, (row,), err = run(NEGATE, "--stages", "scf,sass")
     assert (code, row.split()[1:]) == (2, ["not", "run"])
     assert err.startswith("error: [check] stage 'sass' cannot be executed")
 
 
-def test_blocks_and_stages_that_there_are_not(capsys: pytest.CaptureFixture[str]) -> None:
+def test_blocks_and_stages_that_there_are_not() -> None:
     """Exit code 2, a message, and no row of numbers."""
     for words, said in (
         (["--blocks", "-3"], "error: [check] -3 blocks cannot be run\n    help: 0 runs all blocks"),
         (["--stages", "scf,passes"], "error: [check] 'passes' is not combined with stages\n    help: --stages passes"),
     ):
-        code, (row,), err = run(capsys, NEGATE, *words)
+        code, (row,), err = run(NEGATE, *words)
         assert (code, row.split()[1:]) == (2, ["not", "run"])
         assert err.startswith(said)
 
 
-def test_a_row_a_kernel(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_a_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Under the file's row, each with its own verdict; a wrong temporary is found though the result hides it."""
-    path = tmp_path / "two.hlo"
-    path.write_text(TWO_KERNELS)
-    code, rows, err = run(capsys, path, NEGATE, "--tune", "xla")
+    path = written(tmp_path / "two.hlo", TWO_KERNELS)
+    code, rows, err = run(path, NEGATE, "--tune", "xla")
     assert (code, err) == (0, "")
     assert rows[0].startswith(f"{path!s:<{len(str(NEGATE))}}  ok  8 stages of 2 kernels: 20 of 20 elements ")
     assert [row.split()[:2] for row in rows[1:3]] == [["kernel", "a:"], ["kernel", "b:"]]
     assert len(rows) == 5
     calling_tan_for("math.cbrt", monkeypatch)
-    code, rows, err = run(capsys, path, "--stages", "passes", "--tune", "xla")
+    code, rows, err = run(path, "--stages", "passes", "--tune", "xla")
     assert code == 3
     blamed = "xla-convert-math-to-libdevice changes 20 results: temporary 0"
     assert f"  kernel a: {blamed}" in rows[0]
@@ -85,19 +82,18 @@ def test_a_row_a_kernel(capsys: pytest.CaptureFixture[str], tmp_path: Path, monk
     assert err.count("temporary 0, element ") == 1
 
 
-def test_sampled_blocks(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_sampled_blocks(tmp_path: Path) -> None:
     """Two of 2,048 blocks of 128 threads with four elements each."""
     path = tmp_path / "negate.hlo"
     path.write_text("fused { x = f32[1024,1024] parameter(0) ROOT y = f32[1024,1024] negate(x) }")
-    code, (row,), _ = run(capsys, path, "--blocks", "2", "--stages", "flat,llvm-dialect")
+    code, (row,), _ = run(path, "--blocks", "2", "--stages", "flat,llvm-dialect")
     assert code == 0
     assert "2 stages: 1024 of 1024 elements bit-identical" in row
 
 
-def test_one_bad_file_does_not_hide_the_others(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    bad = tmp_path / "bad.hlo"
-    bad.write_text("ENTRY e {")
-    code, rows, err = run(capsys, NEGATE, "nowhere.hlo", bad, TWO_OUTPUTS)
+def test_one_bad_file_does_not_hide_the_others(tmp_path: Path) -> None:
+    bad = written(tmp_path / "bad.hlo", "ENTRY e {")
+    code, rows, err = run(NEGATE, "nowhere.hlo", bad, TWO_OUTPUTS)
     assert code == 1
     assert [row.split()[1:3] for row in rows] == [
         ["ok", "10"],
@@ -124,52 +120,48 @@ def miscompiling(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.tiny
-def test_numbers_that_differ_end_with_three(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_numbers_that_differ_end_with_three(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first stage that is wrong is named; the worst of several files is the exit code."""
     miscompiling(monkeypatch)
-    code, rows, err = run(capsys, NEGATE, "nowhere.hlo")
+    code, rows, err = run(NEGATE, "nowhere.hlo")
     assert code == 3
     assert rows[0].split("  ")[-1] == "xla_gpu: differs from the NumPy reference: r0: 1 of 20 elements"
     assert "    r0[7] is " in err
 
 
-def test_tolerances(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tolerances(monkeypatch: pytest.MonkeyPatch) -> None:
     miscompiling(monkeypatch)
     for words in (["--atol", "10"], ["--rtol", "2"], ["--abs_error_bound", "10"], ["--rel_error_bound=2"]):
-        assert run(capsys, NEGATE, *words)[0] == 0
-    assert run(capsys, NEGATE, "--atol", "0.0001")[0] == 3
+        assert run(NEGATE, *words)[0] == 0
+    assert run(NEGATE, "--atol", "0.0001")[0] == 3
 
 
-def test_inputs_from_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_inputs_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "in.npz"
     np.savez(path, p0=np.array([np.nan, np.inf, -np.inf, -0.0] * 5, np.float32))
-    assert run(capsys, NEGATE, "--inputs", path)[0] == 0
-    code, _, err = run(capsys, TWO_OUTPUTS, "--inputs", path)
+    assert run(NEGATE, "--inputs", path)[0] == 0
+    code, _, err = run(TWO_OUTPUTS, "--inputs", path)
     assert code == 1
     assert "'p0' in" in err
-    assert run(capsys, NEGATE, NEGATE, "--inputs", path)[0] == 2
+    assert run(NEGATE, NEGATE, "--inputs", path)[0] == 2
 
 
-def test_inputs_from_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inputs_from_standard_input() -> None:
     """An .npz; what is none is an error of the file's row, and two readers are refused before anything is read."""
     file = io.BytesIO()
     np.savez(file, p0=np.zeros(20, np.float32))
     for data, code, said in ((file.getvalue(), 0, ""), (b"", 1, "error: [arrays] standard input is not an .npz file")):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
-        got, (row,), err = run(capsys, NEGATE, "--inputs", "-", "--stages", "hlo")
+        got, (row,), err = run(NEGATE, "--inputs", "-", "--stages", "hlo", stdin=data)
         assert (got, "ok  1 stage" in row) == (code, code == 0)
         assert err.startswith(said)
     for words in ("-", "--inputs", "-"), ("-", NEGATE, "-"):
-        code, rows, err = run(capsys, *words)
+        code, rows, err = run(*words)
         assert (code, rows) == (2, [])
         assert err.startswith("error: [check] '-' is given more than once")
 
 
-def test_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(PROGRAMS["bytes"].encode())))
-    code, (row,), _ = run(capsys, "-")
+def test_standard_input() -> None:
+    code, (row,), _ = run("-", stdin=PROGRAMS["bytes"].encode())
     assert code == 0
     assert row.startswith("-  ok  10 stages: 1003 of 1003")
 
@@ -189,9 +181,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("words", [[], ["-j", "2"], ["--timeout", "100"]])
-def test_a_directory(words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory(words: list[str], folder: Path) -> None:
     """Its HLO files and those below, sorted, in as many processes as are wanted; then how many there were."""
-    code, rows, err = run(capsys, folder, "--stages", "scf", *words)
+    code, rows, err = run(folder, "--stages", "scf", *words)
     assert code == 1
     assert [row.split()[:2] for row in rows[:-1]] == [
         [str(folder / "b.hlo"), "ok"],
@@ -202,9 +194,9 @@ def test_a_directory(words: list[str], folder: Path, capsys: pytest.CaptureFixtu
     assert err.startswith(f"{folder / 'c.hlo'}:1:")
 
 
-def test_json_of_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_of_files(folder: Path) -> None:
     (folder / "two.hlo").write_text(TWO_KERNELS)
-    code, rows, _ = run(capsys, folder, "--stages", "scf", "--json", "--tune", "xla")
+    code, rows, _ = run(folder, "--stages", "scf", "--json", "--tune", "xla")
     data = json.loads("\n".join(rows))
     assert (code, data["passed"], data["failed"]) == (1, 3, 1)
     first, _, bad, two = data["files"]
@@ -215,7 +207,7 @@ def test_json_of_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert [(kernel["name"], kernel["ok"]) for kernel in two["kernels"]] == [("a", True), ("b", True)]
 
 
-def test_a_file_that_takes_too_long_has_failed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_file_that_takes_too_long_has_failed(tmp_path: Path) -> None:
     """A loop of a billion turns; the file after it is checked as ever."""
     (tmp_path / "loop.hlo").write_text(
         "c { i = s32[] parameter(0)\n  n = s32[] constant(1000000000)\n  ROOT l = pred[] compare(i, n), direction=LT }\n"
@@ -223,7 +215,7 @@ def test_a_file_that_takes_too_long_has_failed(capsys: pytest.CaptureFixture[str
         "ENTRY e { i = s32[] constant(0)\n  ROOT w = s32[] while(i), condition=c, body=b }\n"
     )
     words = ("--max-iterations", "1000000000", "--timeout", "3", "-j", "2", "--stages", "hlo")
-    code, rows, err = run(capsys, tmp_path / "loop.hlo", NEGATE, *words)
+    code, rows, err = run(tmp_path / "loop.hlo", NEGATE, *words)
     assert code == 1
     assert rows[0].split("  ")[-1] == "not run: took longer than 3 s"
     assert rows[1].split()[1] == "ok"
@@ -231,31 +223,29 @@ def test_a_file_that_takes_too_long_has_failed(capsys: pytest.CaptureFixture[str
     assert err == f"error: [check] {tmp_path / 'loop.hlo'}: took longer than 3 s\n"
 
 
-def test_what_xla_dumped(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_what_xla_dumped(tmp_path: Path) -> None:
     """`--xla_dump_to` writes many files for a module: the one after all passes is checked, and other commands find it."""
     name = "module_0001.jit_f.sm_9.0a_gpu_after_optimizations"
     text = "HloModule m, is_scheduled=true\n\nENTRY e {\n  a = f32[8] parameter(0)\n  ROOT n = f32[8] negate(a)\n}\n"
     (tmp_path / f"{name}.txt").write_text(text)
     (tmp_path / f"{name}-buffer-assignment.txt").write_text("BufferAssignment:\nallocation 0: size 32\n")
     (tmp_path / "module_0001.jit_f.before_optimizations.txt").write_text("not this one")
-    code, rows, _ = run(capsys, tmp_path)
+    code, rows, _ = run(tmp_path)
     assert (code, len(rows)) == (0, 1)
     assert rows[0].split()[:2] == [str(tmp_path / f"{name}.txt"), "ok"]
-    assert main(["list", str(tmp_path)]) == 0
-    assert "loop (negate)" in capsys.readouterr().out
+    assert "loop (negate)" in called("list", tmp_path)[1]
     (tmp_path / "other.hlo").write_text(text)
-    assert main(["explain", str(tmp_path)]) == 1
-    assert "2 modules are in the directory" in capsys.readouterr().err
-    code, rows, _ = run(capsys, tmp_path)
+    assert "2 modules are in the directory" in messages(1, "explain", tmp_path)
+    code, rows, _ = run(tmp_path)
     assert (code, len(rows)) == (0, 3)
 
 
-def test_directories_and_numbers_that_cannot_be(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    code, rows, err = run(capsys, tmp_path)
+def test_directories_and_numbers_that_cannot_be(tmp_path: Path) -> None:
+    code, rows, err = run(tmp_path)
     assert (code, rows) == (1, [])
     assert err.startswith(f"error: [file] no module is in the directory {tmp_path}\n")
     assert "*after_optimizations.txt or .hlo.pb are read" in err
-    assert run(capsys, NEGATE, "-j", "0")[0] == 2
+    assert run(NEGATE, "-j", "0")[0] == 2
     for option, value in (
         ("--timeout", "0"),
         ("--timeout", "nan"),
@@ -263,8 +253,6 @@ def test_directories_and_numbers_that_cannot_be(capsys: pytest.CaptureFixture[st
         ("--atol", "-1"),
         ("--rtol", "inf"),
     ):
-        with pytest.raises(SystemExit) as ended:
-            run(capsys, NEGATE, f"{option}={value}")
-        assert ended.value.code == 2
-        assert f"{option}" in (said := capsys.readouterr().err)
+        said = messages(2, "check", NEGATE, f"{option}={value}")
+        assert option in said
         assert f"'{value}' is no " in said

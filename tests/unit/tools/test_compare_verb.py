@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from in_process import called, messages, printed
 
 from xla_emitters.errors import DataError, ToolError
 from xla_emitters.explore import optimize as optimizer
@@ -28,27 +29,23 @@ def answered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparing, "compare", compare)
 
 
-def test_without_the_extra_one_line_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_the_extra_one_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(optimizer, "_CHILD", f"import sys; sys.modules['jaxlib'] = None; {optimizer._CHILD}")
     (tmp_path / "m.hlo").write_text(NEGATE)
     for file in (tmp_path / "m.hlo", tmp_path):
-        assert main(["compare", str(file)]) == ToolError.exit_code == 4
-        said = capsys.readouterr()
-        assert "[xla,ptxas]" in said.err or "ptxas was not found" in said.err
-        assert said.out == ""
+        code, out, err = called("compare", file)
+        assert (code, out) == (ToolError.exit_code, "")
+        assert "[xla,ptxas]" in err or "ptxas was not found" in err
 
 
 @pytest.mark.usefixtures("answered")
-def test_a_directory_is_compared_to_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_is_compared_to_its_end(tmp_path: Path) -> None:
     for name in ("bad.hlo", "inner/good.hlo"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(NEGATE)
-    assert main(["compare", str(tmp_path)]) == DataError.exit_code == 1
-    assert capsys.readouterr().out.splitlines() == ["bad.hlo: XLA aborted: rank", "inner/good.hlo: only XLA's: sorted"]
-    assert main(["compare", str(tmp_path), "--json"]) == 1
-    files = json.loads(capsys.readouterr().out)["files"]
+    rows = printed("compare", tmp_path, code=DataError.exit_code).splitlines()
+    assert rows == ["bad.hlo: XLA aborted: rank", "inner/good.hlo: only XLA's: sorted"]
+    files = json.loads(printed("compare", tmp_path, "--json", code=1))["files"]
     assert [(each["file"], each["error"]) for each in files] == [
         ("bad.hlo", "XLA aborted: rank"),
         ("inner/good.hlo", None),
@@ -65,23 +62,18 @@ def test_a_directory_without_files_or_with_diff_is_refused(tmp_path: Path, words
 @pytest.mark.parametrize(
     "words", [("--diff", "ptx", "--json"), ("-o", "page.html", "--json"), ("-o", "p", "--diff", "3")]
 )
-def test_two_outputs_are_a_usage_error(
-    tmp_path: Path, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_outputs_are_a_usage_error(tmp_path: Path, words: tuple[str, ...]) -> None:
     (tmp_path / "m.hlo").write_text(NEGATE)
-    assert main(["compare", str(tmp_path / "m.hlo"), *words]) == 2
-    assert "different outputs" in capsys.readouterr().err
+    assert "not allowed with argument" in messages(2, "compare", tmp_path / "m.hlo", *words)
 
 
 @pytest.mark.usefixtures("answered")
-def test_a_page_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_is_written(tmp_path: Path) -> None:
     (tmp_path / "m.hlo").write_text(NEGATE)
-    assert main(["compare", str(tmp_path / "m.hlo"), "-o", str(tmp_path / "page.html")]) == 0
-    assert "page.html: " in capsys.readouterr().out
+    assert "page.html: " in printed("compare", tmp_path / "m.hlo", "-o", tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text("utf-8").startswith("<!doctype html>")
 
 
-def test_a_program_is_refused_with_the_way_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_program_is_refused_with_the_way_out() -> None:
     example = Path(__file__).parents[3] / "examples" / "softmax.mlir"
-    assert main(["compare", str(example)]) == 1
-    assert "xla-emitters optimize" in capsys.readouterr().err
+    assert "xla-emitters optimize" in messages(1, "compare", example)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import sys
+from functools import partial
 from itertools import compress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from in_process import called, messages, printed, written
 from runtime.small_programs import EVERY_PASS_ON_HLO, changes
 from tools_here import PTX, SASS, needs
 
@@ -25,11 +25,7 @@ GELU, NEGATE, TWO_OUTPUTS, PRED = (
 )
 
 
-def run(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:
-    """(exit code, stdout, stderr) of `xla-emitters compile WORDS`."""
-    code = main(["compile", *(str(word) for word in words)])
-    out, err = capsys.readouterr()
-    return code, out, err
+run = partial(called, "compile")
 
 
 # ---- what is printed ----
@@ -56,23 +52,23 @@ NEEDS = {"llvm": PTX, "ptx": PTX, "sass": SASS}
 @pytest.mark.parametrize(
     "stage", [pytest.param(stage, marks=needs(*NEEDS[stage]) if stage in NEEDS else ()) for stage in STAGES]
 )
-def test_every_stage_is_printed(stage: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_every_stage_is_printed(stage: str, tmp_path: Path) -> None:
     """To standard output, or to a file; nothing else."""
-    code, out, err = run(capsys, NEGATE, "--stage", stage)
+    code, out, err = run(NEGATE, "--stage", stage)
     assert (code, err) == (0, "")
     assert MARK[stage] in out
     assert out.endswith("\n")
-    assert run(capsys, NEGATE, "--stage", stage, "-o", tmp_path / "out") == (0, "", "")
+    assert run(NEGATE, "--stage", stage, "-o", tmp_path / "out") == (0, "", "")
     assert (tmp_path / "out").read_text() == out
 
 
 @needs(*SASS)
 @pytest.mark.parametrize("stage", ["ptx", "sass"])
-def test_hlo_is_printed_beside_the_code(stage: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hlo_is_printed_beside_the_code(stage: str) -> None:
     """What is before the `//` is the code as it is printed without."""
-    code, out, err = run(capsys, NEGATE, "--stage", stage, "--annotate")
+    code, out, err = run(NEGATE, "--stage", stage, "--annotate")
     assert (code, err) == (0, "")
-    plain = run(capsys, NEGATE, "--stage", stage)[1]
+    plain = run(NEGATE, "--stage", stage)[1]
     pairs = zip(out.split("\n"), plain.split("\n"), strict=True)
     assert all(line.startswith(text) for line, text in pairs)
     negation = r"xor|neg" if stage == "ptx" else r"LOP3|FADD|FMUL"
@@ -80,66 +76,62 @@ def test_hlo_is_printed_beside_the_code(stage: str, capsys: pytest.CaptureFixtur
 
 
 @needs(*PTX)
-def test_ptx_has_lines_where_they_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    out = run(capsys, NEGATE, "--line-info")[1]
+def test_ptx_has_lines_where_they_are_asked_for() -> None:
+    out = run(NEGATE, "--line-info")[1]
     number = next(n for n, line in enumerate(NEGATE.read_text().split("\n"), 1) if "negate(" in line)
     assert re.search(rf"\.loc\t1 {number} \d+", out)
     assert f'.file\t1 "{NEGATE}"' in out
-    assert ".loc" not in run(capsys, NEGATE)[1]
+    assert ".loc" not in run(NEGATE)[1]
 
 
 @pytest.mark.parametrize("words", [("--stage", "flat"), ("--json",), ("--diff", "scf", "flat"), ("-o", "out/")])
-def test_only_code_as_one_text_is_annotated(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(capsys, NEGATE, "--annotate", *words)
+def test_only_code_as_one_text_is_annotated(words: tuple[str, ...]) -> None:
+    code, out, err = run(NEGATE, "--annotate", *words)
     assert (code, out) == (2, "")
     assert "--annotate" in err
 
 
-def test_the_text_of_a_stage_can_be_compiled_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_text_of_a_stage_can_be_compiled_again(tmp_path: Path) -> None:
     """What `--stage hlo` prints is HLO text of the same program."""
-    _, out, _ = run(capsys, TWO_OUTPUTS, "--stage", "hlo")
+    _, out, _ = run(TWO_OUTPUTS, "--stage", "hlo")
     (tmp_path / "again.hlo").write_text(out)
-    assert run(capsys, tmp_path / "again.hlo", "--stage", "hlo") == (0, out, "")
-    assert run(capsys, tmp_path / "again.hlo", "--stage", "flat")[1] == run(capsys, TWO_OUTPUTS, "--stage", "flat")[1]
+    assert run(tmp_path / "again.hlo", "--stage", "hlo") == (0, out, "")
+    assert run(tmp_path / "again.hlo", "--stage", "flat")[1] == run(TWO_OUTPUTS, "--stage", "flat")[1]
 
 
-def test_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(NEGATE.read_bytes())))
-    from_stdin = run(capsys, "-", "--stage", "flat")
-    assert from_stdin == run(capsys, NEGATE, "--stage", "flat")
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"HloModule \xff")))
-    code, out, err = run(capsys, "-")
+def test_standard_input() -> None:
+    from_stdin = run("-", "--stage", "flat", stdin=NEGATE.read_bytes())
+    assert from_stdin == run(NEGATE, "--stage", "flat")
+    code, out, err = run("-", stdin=b"HloModule \xff")
     assert (code, out) == (1, "")
     assert err == "error: [read] standard input is not text: byte 10 is 0xff\n"
 
 
 @pytest.mark.usefixtures("cache_of_its_own")
-def test_a_target_that_a_file_describes(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_target_that_a_file_describes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What fills 18 cores does not fill 142, and the cache sees the file's contents."""
     monkeypatch.chdir(tmp_path)
     words = (EXAMPLES / "negate_20x40x300.hlo", "--target", "gpu.txtpb", "--stage", "xla_gpu")
     for cores, grid in ((18, 469), (142, 1875)):
         Path("gpu.txtpb").write_text(f"core_count: {cores} cuda_compute_capability {{ major: 9 }}")
-        code, out, err = run(capsys, *words, "--json")
+        code, out, err = run(*words, "--json")
         assert (code, err) == (0, "")
         data = json.loads(out)
         assert (data["target"], data["kernels"][0]["architecture"]) == ("gpu.txtpb", "sm_90")
         assert data["kernels"][0]["grid"] == [grid, 1, 1]
-    _, _, remarks = run(capsys, *words, "--remarks")
+    _, _, remarks = run(*words, "--remarks")
     assert remarks.startswith("target: gpu.txtpb leaves out threads_per_core_limit (2048), ")
     Path("gpu.txtpb").write_text("core_count: ")
-    code, _, err = run(capsys, *words)
-    assert code == 1
-    assert err.startswith("gpu.txtpb:1:13: error: [target] the end of the text where a value is expected")
+    assert messages(1, "compile", *words).startswith(
+        "gpu.txtpb:1:13: error: [target] the end of the text where a value is expected"
+    )
 
 
 @needs(*PTX)
 @pytest.mark.parametrize("path", [GELU, TWO_OUTPUTS])
-def test_json_of_a_program(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_of_a_program(path: Path) -> None:
     """The documented keys, and code that is the kernel's."""
-    code, out, err = run(capsys, path, "--json")
+    code, out, err = run(path, "--json")
     assert (code, err) == (0, "")
     data = json.loads(out)
     assert list(data) == [
@@ -168,45 +160,42 @@ def test_json_of_a_program(path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert f".visible .entry {kernel['name']}(" in kernel["ptx"]
     assert kernel["architecture"] == "sm_90"
     assert [a["kind"] for a in kernel["arguments"]] == ["parameter"] + ["result"] * len(data["results"])
-    assert kernel["ptx"] == data["code"] == run(capsys, path)[1]
+    assert kernel["ptx"] == data["code"] == run(path)[1]
 
 
 @pytest.mark.parametrize("stage", ["hlo", "graph", "partition", "xla_gpu", "flat", "llvm-dialect"])
-def test_json_of_a_stage(stage: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_of_a_stage(stage: str) -> None:
     """The text of each kernel there; before emission there are no kernels yet."""
-    code, out, _ = run(capsys, NEGATE, "--json", "--stage", stage)
+    code, out, _ = run(NEGATE, "--json", "--stage", stage)
     data = json.loads(out)
     assert (code, data["stage"], len(data["kernels"])) == (0, stage, 0 if stage in ("hlo", "graph", "partition") else 1)
     (ir,) = data["ir"]
-    assert ir.strip() == run(capsys, NEGATE, "--stage", stage)[1].strip()
+    assert ir.strip() == run(NEGATE, "--stage", stage)[1].strip()
 
 
-def test_one_fusion_of_several(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_one_fusion_of_several(tmp_path: Path) -> None:
     text = NEGATE.read_text().replace(
         "  ROOT %negate = f32[20]{0} fusion(%x), kind=kLoop, calls=fused",
         "  %first = f32[20]{0} fusion(%x), kind=kLoop, calls=fused\n"
         "  ROOT %second = f32[20]{0} fusion(%first), kind=kLoop, calls=fused",
     )
-    path = tmp_path / "two.hlo"
-    path.write_text(text)
-    _, both, _ = run(capsys, path, "--stage", "xla_gpu", "--tune", "xla")
+    path = written(tmp_path / "two.hlo", text)
+    _, both, _ = run(path, "--stage", "xla_gpu", "--tune", "xla")
     assert re.findall(r"func.func @(\w+)", both) == ["first", "second"]
-    _, one, _ = run(capsys, path, "--stage", "xla_gpu", "--fusion", "second")
+    _, one, _ = run(path, "--stage", "xla_gpu", "--fusion", "second")
     assert re.findall(r"func.func @(\w+)", one) == ["second"]
-    code, _, err = run(capsys, path, "--fusion", "third")
-    assert code == 2
-    assert "there are: first, second" in err
+    assert "there are: first, second" in messages(2, "compile", path, "--fusion", "third")
 
 
 # ---- what the trace feeds ----
 
 
 @pytest.mark.parametrize("spelling", ["--print-ir-after-all", "--mlir-print-ir-after-all"])
-def test_ir_after_all(spelling: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ir_after_all(spelling: str) -> None:
     """On stderr, every pass once and in order; the result on stdout is what it always is."""
-    code, out, err = run(capsys, NEGATE, "--stage", "flat", spelling)
+    code, out, err = run(NEGATE, "--stage", "flat", spelling)
     assert code == 0
-    assert out == run(capsys, NEGATE, "--stage", "flat")[1]
+    assert out == run(NEGATE, "--stage", "flat")[1]
     names = re.findall(r"^// -----// IR after (\S+) //----- //$", err, re.MULTILINE)
     assert names[:3] == ["hlo", "partition", "emit"]
     assert len(names) == 3 + len(kernel_rows(CompileOptions(stage="flat")))
@@ -215,13 +204,13 @@ def test_ir_after_all(spelling: str, capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize("spelling", ["--print-ir-tree-dir", "--xla_dump_to"])
-def test_ir_as_files(spelling: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_ir_as_files(spelling: str, tmp_path: Path) -> None:
     """One numbered file a pass; what a pass left alone says so; a second run leaves no files of the first."""
     tree = tmp_path / "deep" / "tree"
     tree.mkdir(parents=True)
     (tree / "39-old-pass.mlir").write_text("stale")
     (tree / "notes.txt").write_text("mine")
-    code, out, err = run(capsys, NEGATE, "--stage", "llvm-dialect", spelling, tree)
+    code, out, err = run(NEGATE, "--stage", "llvm-dialect", spelling, tree)
     assert (code, err) == (0, "")
     names = sorted(path.name for path in tree.iterdir())
     assert names[:4] == ["00-hlo.hlo", "01-partition.txt", "02-emit.mlir", "03-xla-simplify-arith.mlir"]
@@ -237,8 +226,8 @@ def test_ir_as_files(spelling: str, capsys: pytest.CaptureFixture[str], tmp_path
     assert all(f"// unchanged by {name[3:-5]}\n" in (tree / name).read_text() for name in unchanged)
 
 
-def test_time_of_passes(capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = run(capsys, NEGATE, "--stage", "flat", "--time-passes")
+def test_time_of_passes() -> None:
+    code, _, err = run(NEGATE, "--stage", "flat", "--time-passes")
     header, *rows, total = err.splitlines()
     assert code == 0
     assert header.split() == ["pass", "ops", "ms"]
@@ -264,14 +253,14 @@ ENTRY e {
 """
 
 
-def test_remarks(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remarks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass that declines says why and where: the four elements of a thread read `y` backwards."""
     monkeypatch.chdir(tmp_path)
     Path("b.hlo").write_text(REVERSED)
-    code, out, err = run(capsys, "b.hlo", "--stage", "llvm-dialect", "--remarks")
+    code, out, err = run("b.hlo", "--stage", "llvm-dialect", "--remarks")
     assert code == 0
     assert err == "xla-vectorize-loads-stores: skipped tensor.extract: its stride is -1, not 1 at y (b.hlo:4:3)\n"
-    assert run(capsys, "b.hlo", "--stage", "llvm-dialect") == (0, out, "")
+    assert run("b.hlo", "--stage", "llvm-dialect") == (0, out, "")
 
 
 # ---- passes on HLO ----
@@ -297,24 +286,24 @@ def every_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "every.hlo"
 
 
-def test_ir_after_passes_on_hlo(every_pass: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ir_after_passes_on_hlo(every_pass: str) -> None:
     """All of them, or those that changed something; then kernel by kernel."""
     head = re.compile(r"^// -----// IR after (\S+) //----- //$", re.MULTILINE)
-    code, _, err = run(capsys, every_pass, "--stage", "xla_gpu", "--print-ir-after-all")
+    code, _, err = run(every_pass, "--stage", "xla_gpu", "--print-ir-after-all")
     assert code == 0
     assert head.findall(err) == [*GRAPH_NAMES, *["hlo", "partition", "emit"] * len(KERNELS)]
-    _, _, err = run(capsys, every_pass, "--stage", "graph", "--print-ir-after-change")
+    _, _, err = run(every_pass, "--stage", "graph", "--print-ir-after-change")
     # The first of a trace is always shown: it is where the next ones start.
     assert head.findall(err) == ["xla-flatten-parameters", *CHANGING, *["hlo"] * len(KERNELS)]
     for name in CHANGING:
         assert f"IR after {name} //----- //\nHloModule every_pass_on_hlo" in err
-    _, _, err = run(capsys, NEGATE, "--stage", "xla_gpu", "--print-ir-after-all")
+    _, _, err = run(NEGATE, "--stage", "xla_gpu", "--print-ir-after-all")
     assert head.findall(err) == ["hlo", "partition", "emit"]
 
 
-def test_files_of_passes_on_hlo(every_pass: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_of_passes_on_hlo(every_pass: str) -> None:
     """In the directory itself, as HLO; a directory for each kernel in it."""
-    code, _, err = run(capsys, every_pass, "--stage", "xla_gpu", "--print-ir-tree-dir", "tree")
+    code, _, err = run(every_pass, "--stage", "xla_gpu", "--print-ir-tree-dir", "tree")
     assert (code, err) == (0, "")
     files = sorted(path.name for path in Path("tree").iterdir() if path.is_file())
     assert files == [f"{number:02d}-{name}.hlo" for number, name in enumerate(GRAPH_NAMES)]
@@ -326,26 +315,26 @@ def test_files_of_passes_on_hlo(every_pass: str, capsys: pytest.CaptureFixture[s
     ]
     texts = [Path("tree", name).read_text() for name in files]
     assert [text.startswith("// unchanged by ") for text in texts] == [not each for each in changes(GRAPH_NAMES)]
-    assert texts[-1].strip() == run(capsys, every_pass, "--stage", "graph")[1].strip()
+    assert texts[-1].strip() == run(every_pass, "--stage", "graph")[1].strip()
     # A module of one kernel leaves no directories, and numbered files of its own alone.
-    assert run(capsys, NEGATE, "--stage", "xla_gpu", "--print-ir-tree-dir", "tree")[0] == 0
+    assert run(NEGATE, "--stage", "xla_gpu", "--print-ir-tree-dir", "tree")[0] == 0
     assert sorted(path.name for path in Path("tree").iterdir() if path.is_file()) == [
         *("00-hlo.hlo", "01-partition.txt", "02-emit.mlir")
     ]
 
 
-def test_a_kernel_named_as_the_module(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_kernel_named_as_the_module(tmp_path: Path) -> None:
     """Their files do not meet."""
     (tmp_path / "c.hlo").write_text(EVERY_PASS_ON_HLO.replace("HloModule every_pass_on_hlo", "HloModule c"))
     tree = tmp_path / "tree"
-    assert run(capsys, tmp_path / "c.hlo", "--stage", "xla_gpu", "--print-ir-tree-dir", tree)[0] == 0
+    assert run(tmp_path / "c.hlo", "--stage", "xla_gpu", "--print-ir-tree-dir", tree)[0] == 0
     assert len([path for path in tree.iterdir() if path.is_file()]) == len(GRAPH)
     assert len(list((tree / "c").iterdir())) == 3
 
 
-def test_time_of_passes_on_hlo(every_pass: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_time_of_passes_on_hlo(every_pass: str) -> None:
     """A table of their own, before the kernels'."""
-    code, _, err = run(capsys, every_pass, "--stage", "xla_gpu", "--time-passes")
+    code, _, err = run(every_pass, "--stage", "xla_gpu", "--time-passes")
     tables = err.split("total")
     assert code == 0
     assert [row.split()[0] for row in tables[0].splitlines()] == ["pass", *GRAPH_NAMES]
@@ -353,32 +342,31 @@ def test_time_of_passes_on_hlo(every_pass: str, capsys: pytest.CaptureFixture[st
     assert [row.split()[0] for row in tables[1].splitlines()[1:]] == ["pass", "hlo", "partition", "emit"]
 
 
-def test_the_trace_of_passes_on_hlo(every_pass: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, every_pass, "--stage", "xla_gpu", "--trace", "trace.json")[0] == 0
+def test_the_trace_of_passes_on_hlo(every_pass: str) -> None:
+    assert run(every_pass, "--stage", "xla_gpu", "--trace", "trace.json")[0] == 0
     first, *others = json.loads(Path("trace.json").read_text())
     assert (first["name"], [step["name"] for step in first["steps"]]) == ("every_pass_on_hlo", GRAPH_NAMES)
     assert [step["stage"] for step in first["steps"]] == ["hlo", *[None] * (len(GRAPH) - 2), "graph"]
     assert [trace["name"] for trace in others] == KERNELS
-    assert run(capsys, NEGATE, "--stage", "xla_gpu", "--trace", "trace.json")[0] == 0
+    assert run(NEGATE, "--stage", "xla_gpu", "--trace", "trace.json")[0] == 0
     assert [trace["name"] for trace in json.loads(Path("trace.json").read_text())] == ["negate"]
 
 
-def test_diffs_of_passes_on_hlo(every_pass: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, every_pass, "--stage", "graph", "--diff", "hlo", "xla-fuse-entry")
-    assert code == 0
+def test_diffs_of_passes_on_hlo(every_pass: str) -> None:
+    out = printed("compile", every_pass, "--stage", "graph", "--diff", "hlo", "xla-fuse-entry")
     assert out.startswith("--- hlo\n+++ xla-fuse-entry\n")
     assert re.search(r"^-  %k = f32\[\] constant\(3\)$", out, re.MULTILINE), out
-    code, out, _ = run(capsys, every_pass, "--stage", "xla_gpu", "--diff", "partition", "xla_gpu")
+    code, out, _ = run(every_pass, "--stage", "xla_gpu", "--diff", "partition", "xla_gpu")
     assert (code, out.count("--- partition")) == (0, len(KERNELS))
 
 
-def test_remarks_of_passes_on_hlo(every_pass: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_remarks_of_passes_on_hlo(every_pass: str) -> None:
     """Also where they leave everything as it is, and of such a module nothing else is shown."""
     every = EVERY_PASS_ON_HLO.replace("f32[] add(%a, %b)", "f32[] subtract(%a, %b)")
     alone = every[: every.index("sizes {")] + COLUMN_ALONE
     for text, is_changed in ((every, True), (alone, False)):
         Path(every_pass).write_text(text)
-        code, _, err = run(capsys, every_pass, "--stage", "graph", "--remarks", "--time-passes")
+        code, _, err = run(every_pass, "--stage", "graph", "--remarks", "--time-passes")
         assert code == 0
         remark = err.splitlines()[-1]
         assert remark.startswith("xla-split-reductions: skipped hlo.reduce: the initial value of %r would count once")
@@ -405,14 +393,12 @@ WRONG = {
 
 
 @pytest.mark.parametrize("fault", WRONG)
-def test_wrong_text(
-    fault: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrong_text(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it is, with the line and a caret; exit code 1, nothing on stdout, no traceback."""
     change, message = WRONG[fault]
     monkeypatch.chdir(tmp_path)
     Path("bad.hlo").write_text(change(NEGATE.read_text()))
-    code, out, err = run(capsys, "bad.hlo", "--stage", "llvm-dialect")
+    code, out, err = run("bad.hlo", "--stage", "llvm-dialect")
     assert (code, out) == (1, "")
     assert re.match(message, err), err
     assert "Traceback" not in err
@@ -420,7 +406,7 @@ def test_wrong_text(
         assert re.search(r"^ +\^~*$", err, re.MULTILINE), err
 
 
-def test_what_nothing_computes_is_named_with_its_place(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_what_nothing_computes_is_named_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "bad.hlo"
     add = "add {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT s = f32[] add(a, b)\n}\n"
     path.write_text(
@@ -428,23 +414,20 @@ def test_what_nothing_computes_is_named_with_its_place(capsys: pytest.CaptureFix
         + add
         + "ENTRY e {\n  x = f32[8] parameter(0)\n  t = token[] after-all()\n  ROOT c = token[] outfeed(x, t)\n}\n"
     )
-    code, _, err = run(capsys, path)
-    assert code == 1
+    err = messages(1, "compile", path)
     assert "bad.hlo:9:8: error: [hlo] no library function for HLO op 'outfeed' (instruction %c)" in err
     assert "help: it exchanges data with the host" in err
     assert "with --keep-going" in err
 
 
-def test_stages_before_kernels_are_written_to_a_directory_too(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_stages_before_kernels_are_written_to_a_directory_too(tmp_path: Path) -> None:
     for words in (["--stage", "hlo"], ["--stage", "flat", "--json"], ["--diff", "scf", "flat"]):
-        assert run(capsys, NEGATE, *words, "-o", f"{tmp_path}/")[0] == 0
+        assert run(NEGATE, *words, "-o", f"{tmp_path}/")[0] == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["negate_20.diff", "negate_20.hlo", "negate_20.json"]
-    assert (tmp_path / "negate_20.hlo").read_text() == run(capsys, NEGATE, "--stage", "hlo")[1]
+    assert (tmp_path / "negate_20.hlo").read_text() == run(NEGATE, "--stage", "hlo")[1]
 
 
-def test_the_three_inputs_have_one_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_three_inputs_have_one_json() -> None:
     """Of `compile`, `list` and `explain`: the same keys; what both have is of the same type."""
     root = Path(__file__).parents[3]
     files = (
@@ -455,8 +438,7 @@ def test_the_three_inputs_have_one_json(capsys: pytest.CaptureFixture[str]) -> N
     for verb in ("compile", "list", "explain"):
         found = list[dict[str, Any]]()
         for file in files:
-            assert main([verb, str(file), "--json"]) == 0
-            found.append(json.loads(capsys.readouterr().out))
+            found.append(json.loads(printed(verb, file, "--json")))
         fusion, module, program = found
         assert list(fusion) == list(module) == list(program)
         one, other = fusion["kernels"][0], program["kernels"][0]
@@ -494,41 +476,30 @@ def test_the_three_inputs_have_one_json(capsys: pytest.CaptureFixture[str]) -> N
     ],
 )
 def test_wrong_words(
-    words: list[str | Path],
-    code: int,
-    message: str,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    words: list[str | Path], code: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("file").touch()
-    got, _, err = run(capsys, *words)
-    assert got == code
-    assert err.startswith(message), err
+    assert messages(code, "compile", *words).startswith(message)
 
 
-def test_a_file_that_is_no_text(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     path = tmp_path / "bad.hlo"
     path.write_bytes(b"HloModule \xff\n")
-    code, _, err = run(capsys, path)
-    assert code == 1
-    assert f"{path} is not text: byte 10" in err
+    assert f"{path} is not text: byte 10" in messages(1, "compile", path)
 
 
 @pytest.mark.parametrize(
     ("tool", "said"), [("/nowhere/mlir-opt", "mlir-opt was not found"), ("/bin/true", "mlir-opt is of version")]
 )
-def test_a_missing_or_wrong_tool(
-    tool: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_or_wrong_tool(tool: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit code 4, and what to install. Stages before the tools need none."""
     monkeypatch.setenv("XLA_EMITTERS_MLIR_OPT", tool)
-    code, out, err = run(capsys, NEGATE)
+    code, out, err = run(NEGATE)
     assert (code, out) == (4, "")
     assert said in err
     assert "apt-get install mlir-22-tools llvm-22" in err
-    assert run(capsys, NEGATE, "--stage", "llvm-dialect")[0] == 0
+    assert run(NEGATE, "--stage", "llvm-dialect")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -536,35 +507,27 @@ def test_a_missing_or_wrong_tool(
 )
 @pytest.mark.parametrize("file", [NEGATE, EXAMPLES / "dense.mlir"], ids=["fusion", "program"])
 def test_what_needs_no_ptx_asks_for_none(
-    file: Path,
-    words: tuple[str, ...],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    file: Path, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without LLVM's tools: the IR up to the LLVM dialect, and a note. A file of PTX that was asked for is an error."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XLA_EMITTERS_MLIR_OPT", "/nowhere/mlir-opt")
     if file.suffix == ".mlir":
         words = ("--diff", "placed", "lmhlo") if "--diff" in words else words
-    code, out, err = run(capsys, file, *words)
+    code, out, err = run(file, *words)
     assert code == 0, err
     assert "note: PTX is left out: mlir-opt was not found" in err
     assert out
     if "IR" in words:
         assert len(list((tmp_path / "IR").rglob("*.*"))) > 5
     if "--diff" not in words:
-        assert run(capsys, file, *words, "-o", "code.ptx")[0] == 4
+        assert run(file, *words, "-o", "code.ptx")[0] == 4
 
 
 @pytest.mark.parametrize(("name", "stage"), [("softmax.mlir", "fused"), ("gelu.hlo", "hlo")])
-def test_the_file_that_was_read_is_not_overwritten(
-    name: str, stage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / name
-    file.write_text(text := (EXAMPLES / name).read_text())
-    assert main(["compile", str(file), "--stage", stage, "-o", f"{tmp_path}/"]) == 2
-    assert f"{file} is the file that was read" in capsys.readouterr().err
+def test_the_file_that_was_read_is_not_overwritten(name: str, stage: str, tmp_path: Path) -> None:
+    file = written(tmp_path / name, text := (EXAMPLES / name).read_text())
+    assert f"{file} is the file that was read" in messages(2, "compile", file, "--stage", stage, "-o", f"{tmp_path}/")
     assert file.read_text() == text
     assert main(["compile", str(file), "--stage", stage, "-o", f"{tmp_path}/other/"]) == 0
     assert (tmp_path / "other" / name).exists()

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from in_process import messages, printed
 from tools_here import SASS, needs
 
 import xla_emitters as xe
@@ -16,10 +17,9 @@ EXAMPLES = ROOT / "examples"
 pytestmark = needs(*SASS)
 
 
-def test_gelu(capsys: pytest.CaptureFixture[str]) -> None:
+def test_gelu() -> None:
     """GELU reads and writes 25,165,824 bytes; it needs 23 registers on h200 by ptxas 12.9."""
-    assert main(["cost", str(EXAMPLES / "gelu.hlo"), "--json"]) == 0
-    data = json.loads(capsys.readouterr().out)
+    data = json.loads(printed("cost", EXAMPLES / "gelu.hlo", "--json"))
     (kernel,) = data["targets"][0]["kernels"]
     assert (kernel["blocks"], kernel["threads"], kernel["spills"], kernel["occupancy"]) == (24576, 128, 0, 1.0)
     assert kernel["bytes_needed"] == kernel["bytes_moved"] == 2 * 25_165_824
@@ -30,9 +30,8 @@ def test_gelu(capsys: pytest.CaptureFixture[str]) -> None:
     assert sum(kernel["classes"].values()) == kernel["instructions"]
 
 
-def test_a_report_is_short(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["cost", str(EXAMPLES / "gelu.hlo"), "--target", "h200,a6000"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_a_report_is_short() -> None:
+    lines = printed("cost", EXAMPLES / "gelu.hlo", "--target", "h200,a6000").splitlines()
     assert len(lines) < 40
     assert lines[1].split() == ["target", "h200", "a6000"]
     assert any(line.split()[:1] == ["bound"] for line in lines)
@@ -60,7 +59,7 @@ def test_a_column_of_a_row_major_array_wastes_sectors(tmp_path: Path) -> None:
     assert kernel.bytes_moved == 4_194_304 + 33_554_432
 
 
-def test_bytes_that_data_decides_are_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bytes_that_data_decides_are_about(tmp_path: Path) -> None:
     """An update in place at drawn starts: sectors of a run, which are neither exact nor a bound. The copy before it is a step."""
     path = tmp_path / "update.hlo"
     parameters = "  a = f32[64,100] parameter(0)\n  u = f32[3,50] parameter(1)\n  i = s32[] parameter(2)\n  j = s32[] parameter(3)\n"
@@ -70,14 +69,12 @@ def test_bytes_that_data_decides_are_about(tmp_path: Path, capsys: pytest.Captur
     )
     exact = {kernel.name: kernel.bytes_needed_exact for kernel in xe.cost(path).kernels}
     assert exact == {"fusion": False}
-    assert main(["cost", str(path)]) == 0
-    assert "about" in capsys.readouterr().out
+    assert "about" in printed("cost", path)
 
 
-def test_a_module_is_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_module_is_a_table() -> None:
     """loop.hlo runs a body five times, and sorts."""
-    assert main(["cost", str(EXAMPLES / "modules" / "loop.hlo")]) == 0
-    title, head, *rows = capsys.readouterr().out.splitlines()
+    title, head, *rows = printed("cost", EXAMPLES / "modules" / "loop.hlo").splitlines()
     assert "expected times" in title
     assert head.split()[:3] == ["kernel", "launches", "time"]
     launches = {row.split()[0]: row.split()[1] for row in rows[:5]}
@@ -98,9 +95,8 @@ def test_a_compiled_program_is_priced_for_any_device() -> None:
     assert [(kernel.target, kernel.bytes_needed) for kernel in report.kernels] == [("a100", 160), ("t4", 160)]
 
 
-def test_access_report_has_totals_first(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["cost", str(EXAMPLES / "transpose.hlo"), "--access-report"]) == 0
-    report = capsys.readouterr().out.split("accesses of ")[1].splitlines()
+def test_access_report_has_totals_first() -> None:
+    report = printed("cost", EXAMPLES / "transpose.hlo", "--access-report").split("accesses of ")[1].splitlines()
     assert [line.split(":")[0] for line in report[1:4]] == ["global reads", "global writes", "shared memory"]
     assert report[4].split()[:3] == ["access", "copies", "of"]
     assert len(report) == 5 + 4
@@ -110,22 +106,21 @@ def test_access_report_has_totals_first(capsys: pytest.CaptureFixture[str]) -> N
     ("condition", "code"),
     [("spills > 0", 0), ("registers > 3", 3), ("bound == 'launch' and blocks < 5", 3), ("spill > 0", 2)],
 )
-def test_fail_on(condition: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["cost", str(EXAMPLES / "negate_20.hlo"), "--fail-on", condition]) == code
-    if code == 3:
-        assert f"failed: {condition}: kernel " in capsys.readouterr().err
+def test_fail_on(condition: str, code: int) -> None:
+    said = messages(code, "cost", EXAMPLES / "negate_20.hlo", "--fail-on", condition)
+    assert (f"failed: {condition}: kernel " in said) == (code == 3)
 
 
-def test_wrong_uses(capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_uses() -> None:
     assert main(["cost", str(EXAMPLES / "negate_20.hlo"), "--target", "h200,gtx1080"]) == 2
     assert main(["cost", str(EXAMPLES / "negate_20.hlo"), "--json", "--access-report"]) == 2
-    assert main(["cost", str(EXAMPLES / "softmax.mlir"), "--sizes", "b=2"]) == 1
-    assert "has no size 'b': all its sizes are known" in capsys.readouterr().err
+    assert "has no size 'b': all its sizes are known" in messages(
+        1, "cost", EXAMPLES / "softmax.mlir", "--sizes", "b=2"
+    )
 
 
-def test_a_size_that_is_missing_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_size_that_is_missing_is_asked_for() -> None:
     """`cost` has no --inputs, and does not name it."""
-    assert main(["cost", str(ROOT / "examples" / "dense.mlir")]) == 1
-    message = capsys.readouterr().err
+    message = messages(1, "cost", ROOT / "examples" / "dense.mlir")
     assert "help: --sizes d0=2\n" in message
     assert "--inputs" not in message

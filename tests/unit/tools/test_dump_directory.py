@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from in_process import called, messages, printed
 
 from xla_emitters.errors import DataError
 from xla_emitters.tools.dump_directory import modules_in
@@ -74,21 +75,20 @@ def test_a_dump_of_another_pass_is_named(tmp_path: Path) -> None:
     assert f"--xla_dump_to={tmp_path}" in found.value.help
 
 
-def test_list_goes_through_a_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_goes_through_a_directory(tmp_path: Path) -> None:
     made(tmp_path, "a.hlo", f"{GPU}.txt")
     made(tmp_path, "b.hlo", text="HloModule broken\nENTRY {")
-    assert main(["list", str(tmp_path)]) == 1
-    out, err = capsys.readouterr()
+    code, out, err = called("list", tmp_path)
+    assert code == 1
     assert out.count("1 fusion, 0 library calls") == 2
     assert "b.hlo:2:7: error: [hlo.parse]" in err
     (tmp_path / "b.hlo").unlink()
-    assert main(["list", str(tmp_path), "--json"]) == 0
-    files = json.loads(capsys.readouterr().out)["files"]
+    files = json.loads(printed("list", tmp_path, "--json"))["files"]
     assert [Path(row["file"]).name for row in files] == ["a.hlo", f"{GPU}.txt"]
     assert all(row["kernels"] for row in files)
 
 
-def test_what_xla_dumps_is_listed_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_xla_dumps_is_listed_and_checked(tmp_path: Path) -> None:
     """A dump of JAX's own on the CPU: text, protos, and a module whose constants only the proto has."""
     pytest.importorskip("jax", reason="the extra [jax] is not installed")
     code = (
@@ -98,8 +98,8 @@ def test_what_xla_dumps_is_listed_and_checked(tmp_path: Path, capsys: pytest.Cap
     flags = f"--xla_dump_to={tmp_path} --xla_dump_hlo_as_text --xla_dump_hlo_as_proto"
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment, capture_output=True, timeout=300)
-    assert main(["check", str(tmp_path), "--stages", "hlo,flat"]) == 0
-    out, err = capsys.readouterr()
+    code, out, err = called("check", tmp_path, "--stages", "hlo,flat")
+    assert code == 0
     assert "2 of 2 files ok, 0 failed" in out
     assert "cpu_after_optimizations.hlo.pb  ok" in out
     assert "is taken of the" in err
@@ -126,8 +126,7 @@ def test_a_snapshot_that_jax_wrote_gives_jaxs_numbers(tmp_path: Path, capsys: py
     assert "random" not in capsys.readouterr().out
 
 
-def test_a_snapshot_as_text_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_snapshot_as_text_is_named(tmp_path: Path) -> None:
     made(tmp_path, "a.txt", text='hlo_module {\n  name: "jit_f"\n  entry_computation_name: "main"\n}\n')
-    assert main(["list", str(tmp_path / "a.txt")]) == 1
-    err = capsys.readouterr().err
+    err = messages(1, "list", tmp_path / "a.txt")
     assert "a.txt:1:1: error: [hlo.parse] this is a proto as text, as XLA writes snapshots" in err

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_process import called, messages, printed
 
 from xla_emitters.tools import check_verb
 from xla_emitters.tools.executors import Kept, run_on
@@ -33,15 +34,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "dir"
 
 
-def test_what_is_kept_is_not_done_again(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words, results = (
-        ["check", str(folder), "--stages", "scf", "--resume", str(tmp_path / "r.jsonl")],
-        tmp_path / "r.jsonl",
-    )
-    assert main(words) == 0
-    first = capsys.readouterr().out
+def test_what_is_kept_is_not_done_again(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = tmp_path / "r.jsonl"
+    words = ["check", str(folder), "--stages", "scf", "--resume", str(results)]
+    first = printed(*words)
     lines = results.read_text().splitlines()
     assert len(lines) == 6
     results.write_text("\n".join(lines[:3]) + '\n{"key": "cut o')
@@ -54,45 +50,39 @@ def test_what_is_kept_is_not_done_again(
         return real(options, name, row)
 
     monkeypatch.setattr(check_verb, "check_file", noted)
-    assert main(words) == 0
+    again = printed(*words)
     assert sorted(asked) == ["n3.hlo", "n6.hlo", "n7.hlo", "n8.hlo"]
-    assert capsys.readouterr().out == first.replace("3 of 3 elements", "30 of 30 elements")
+    assert again == first.replace("3 of 3 elements", "30 of 30 elements")
 
 
-def test_a_file_of_something_else(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_of_something_else(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "r.jsonl").write_text("what?\n{}\n")
-    assert main(["check", str(folder), "--resume", str(tmp_path / "r.jsonl")]) == 2
-    assert "r.jsonl:1 is no result of an earlier run" in capsys.readouterr().err
+    assert "r.jsonl:1 is no result of an earlier run" in messages(2, "check", folder, "--resume", tmp_path / "r.jsonl")
 
 
-def test_what_had_no_end_is_not_kept(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_had_no_end_is_not_kept(folder: Path, tmp_path: Path) -> None:
     words = ["check", str(folder), "--stages", "scf", "--resume", str(tmp_path / "r.jsonl")]
-    assert main([*words, "--timeout", "1e-9"]) == 1
-    assert "0 of 6 files ok, 6 failed" in capsys.readouterr().out
+    assert "0 of 6 files ok, 6 failed" in printed(*words, "--timeout", "1e-9", code=1)
     assert not (tmp_path / "r.jsonl").exists()
     assert main(words) == 0
 
 
-def test_a_directory_is_compiled_to_a_folder_a_file(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_directory_is_compiled_to_a_folder_a_file(folder: Path, tmp_path: Path) -> None:
     (folder / "wrong.hlo").write_text("HloModule m\nENTRY main { ROOT x = f32[3] negate(y) }\n")
     words = ["compile", str(folder), "-o", f"{tmp_path}/out/", "--stage", "llvm-dialect", "-j", "2"]
     words += ["--resume", str(tmp_path / "r.jsonl")]
-    assert main(words) == 1
-    found = capsys.readouterr()
-    assert "n3.hlo     ok  1 kernel, 0 library calls\n" in found.out
-    assert "wrong.hlo  not compiled\n6 of 7 files compiled, 1 failed\n" in found.out
-    assert "wrong.hlo:2:" in found.err
-    written = tmp_path / "out" / "n3.hlo" / "main.mlir"
-    text = written.read_text()
-    written.unlink()
-    written.parent.rmdir()
+    code, out, err = called(*words)
+    assert code == 1
+    assert "n3.hlo     ok  1 kernel, 0 library calls\n" in out
+    assert "wrong.hlo  not compiled\n6 of 7 files compiled, 1 failed\n" in out
+    assert "wrong.hlo:2:" in err
+    made = tmp_path / "out" / "n3.hlo" / "main.mlir"
+    text = made.read_text()
+    made.unlink()
+    made.parent.rmdir()
     assert main(words) == 1  # written anew: what is kept is not enough
-    assert written.read_text() == text
-    capsys.readouterr()
-    assert main(["compile", str(folder), "--stage", "llvm-dialect", "--json"]) == 1
-    files = json.loads(capsys.readouterr().out)["files"]
+    assert made.read_text() == text
+    files = json.loads(printed("compile", folder, "--stage", "llvm-dialect", "--json", code=1))["files"]
     assert [each["error"] is None for each in files] == [True] * 6 + [False]
     assert files[0]["kernels"][0]["name"] == "main"
 
@@ -105,16 +95,12 @@ def test_a_directory_is_compiled_to_a_folder_a_file(
         (["-j", "0"], "-j takes a number above 0"),
     ],
 )
-def test_a_directory_is_not_compiled(
-    words: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["compile", str(folder), *words]) == 2
-    assert message in capsys.readouterr().err
+def test_a_directory_is_not_compiled(words: list[str], message: str, folder: Path) -> None:
+    assert message in messages(2, "compile", folder, *words)
 
 
-def test_one_file_has_no_executor(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compile", str(folder / "n3.hlo"), "--executor", "mpi"]) == 2
-    assert "for directories with several modules" in capsys.readouterr().err
+def test_one_file_has_no_executor(folder: Path) -> None:
+    assert "for directories with several modules" in messages(2, "compile", folder / "n3.hlo", "--executor", "mpi")
 
 
 @pytest.mark.parametrize(
@@ -125,11 +111,8 @@ def test_one_file_has_no_executor(folder: Path, capsys: pytest.CaptureFixture[st
         (["--executor", "mpi", "-j", "2"], "--executor has workers of its own"),
     ],
 )
-def test_executors_that_are_none(
-    words: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["check", str(folder), *words]) == 2
-    assert message in capsys.readouterr().err
+def test_executors_that_are_none(words: list[str], message: str, folder: Path) -> None:
+    assert message in messages(2, "check", folder, *words)
 
 
 def _dies() -> None:
@@ -154,12 +137,7 @@ def cluster() -> Iterator[Any]:
 
 @pytest.mark.parametrize("words", [["check"], ["compile", "-o", "OUT"], ["list"]], ids=lambda words: words[0])
 def test_a_worker_of_dask_is_killed_in_the_middle(
-    words: list[str],
-    folder: Path,
-    tmp_path: Path,
-    cluster: Any,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    words: list[str], folder: Path, tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     victim = next(iter(cluster.workers.values())).process.pid
     killed, put = list[int](), Kept.put
@@ -175,21 +153,18 @@ def test_a_worker_of_dask_is_killed_in_the_middle(
     results, out = tmp_path / "r.jsonl", tmp_path / "out"
     verb, *options = [word.replace("OUT", f"{out}/") for word in words]
     ask = [verb, str(folder), *options, "--resume", str(results)]
-    assert main([*ask, "--executor", f"dask://{address}"]) == 0
-    assert killed
-    printed = capsys.readouterr().out
+    code, rows, _ = called(*ask, "--executor", f"dask://{address}")
+    assert (code, bool(killed)) == (0, True)
     assert len({json.loads(line)["key"] for line in results.read_text().splitlines()}) == 6
     assert [path.name for path in sorted(out.glob("*/*.ptx"))] == ["main.ptx"] * (6 if verb == "compile" else 0)
-    assert main(ask) == 0
-    assert capsys.readouterr().out == printed
+    assert printed(*ask) == rows
     assert len(results.read_text().splitlines()) == 6
-    assert all(name in printed for name in (f"n{size}.hlo" for size in range(3, 9)))
+    assert all(name in rows for name in (f"n{size}.hlo" for size in range(3, 9)))
 
 
 @pytest.mark.skipif(find_spec("distributed") is not None, reason="dask.distributed is here")
-def test_without_dask(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", str(folder), "--executor", "dask://127.0.0.1:1"]) == 4
-    assert "[cluster]" in capsys.readouterr().err
+def test_without_dask(folder: Path) -> None:
+    assert "[cluster]" in messages(4, "check", folder, "--executor", "dask://127.0.0.1:1")
 
 
 @pytest.mark.skipif(find_spec("mpi4py") is None, reason="mpi4py is missing: the extra [mpi]")

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
-from xla_emitters.tools.main import main
+from in_process import messages, printed, written
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 RAGGED = """HloModule ragged
@@ -22,9 +20,8 @@ ENTRY e {
 """
 
 
-def test_gelu(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", str(EXAMPLES / "gelu.hlo")]) == 0
-    title, *summary = capsys.readouterr().out.splitlines()
+def test_gelu() -> None:
+    title, *summary = printed("explain", EXAMPLES / "gelu.hlo").splitlines()
     assert title == "m for h200: one kernel, 12.5 us"  # 50.3 MB at 4.8 TB/s, and 2 us
     assert summary[2].split() == ["100%", "12.5", "us", "fusion", "loop", "24576", "x", "128"]
     *rows, by_rule = summary[summary.index("fusion") + 1 :]
@@ -41,9 +38,8 @@ def test_gelu(capsys: pytest.CaptureFixture[str]) -> None:
     assert found[5][1].startswith("writes 4 x bf16 (8 bytes) at once: fusion (")
 
 
-def test_the_same_for_a_program(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", "--json", str(EXAMPLES / "two_outputs.hlo")]) == 0
-    data = json.loads(capsys.readouterr().out)
+def test_the_same_for_a_program() -> None:
+    data = json.loads(printed("explain", "--json", EXAMPLES / "two_outputs.hlo"))
     (kernel,) = data["kernels"]
     assert data["target"] == "h200"
     assert kernel["emitter"][0]["name"] == "loop"
@@ -54,22 +50,18 @@ def test_the_same_for_a_program(capsys: pytest.CaptureFixture[str]) -> None:
     assert "access" not in kernel
 
 
-def test_what_was_declined_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_declined_is_said(tmp_path: Path) -> None:
     """A prime number of elements is not four at a time: one a thread, and nothing to vectorise."""
-    path = tmp_path / "ragged.hlo"
-    path.write_text(RAGGED)
-    assert main(["explain", "--json", str(path)]) == 0
-    (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
+    path = written(tmp_path / "ragged.hlo", RAGGED)
+    (kernel,) = json.loads(printed("explain", "--json", path))["kernels"]
     assert kernel["unroll"][0]["elements_per_thread"] == 1
     assert "access" not in kernel
     assert all(set(remark) == {"pass", "text", "place"} for remark in kernel["declined"])
 
 
-def test_a_wrong_file_is_a_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "cut.hlo"
-    path.write_text(RAGGED[:60])
-    assert main(["explain", str(path)]) == 1
-    assert capsys.readouterr().err.startswith(f"{path}:")
+def test_a_wrong_file_is_a_message(tmp_path: Path) -> None:
+    path = written(tmp_path / "cut.hlo", RAGGED[:60])
+    assert messages(1, "explain", path).startswith(f"{path}:")
 
 
 TRITON = """HloModule triton
@@ -85,23 +77,19 @@ ENTRY e {
 SAID = "%fusion: XLA would compile this with Triton (__triton); made 1 fusion"
 
 
-def test_what_became_of_fusions_for_triton_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "triton.hlo"
-    path.write_text(TRITON)
-    assert main(["explain", str(path)]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_what_became_of_fusions_for_triton_is_said(tmp_path: Path) -> None:
+    path = written(tmp_path / "triton.hlo", TRITON)
+    lines = printed("explain", path).splitlines()
     start = lines.index("triton")
     _, said, kernel, *_ = lines[start:]
     assert kernel == "fusion"
     assert said.split(maxsplit=1) == ["remark", f"xla-split-triton-fusions: {SAID} at fusion ({path}:8:8)"]
-    assert main(["explain", "--json", str(path)]) == 0
-    (remark,) = json.loads(capsys.readouterr().out)["remarks"]
+    (remark,) = json.loads(printed("explain", "--json", path))["remarks"]
     assert (remark["pass"], remark["text"]) == ("xla-split-triton-fusions", SAID)
 
 
-def test_on_request_they_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "triton.hlo"
-    path.write_text(TRITON)
+def test_on_request_they_are_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "triton.hlo", TRITON)
     for verb in (
         ["explain"],
         ["compile", "--stage", "xla_gpu"],
@@ -109,11 +97,10 @@ def test_on_request_they_are_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
         ["check"],
         ["bundle", "-o", str(tmp_path / "b.zip")],
     ):
-        assert main([*verb, "--triton", "refuse", str(path)]) == 1
-        assert "fusion %fusion is of kind '__triton'" in capsys.readouterr().err
+        assert "fusion %fusion is of kind '__triton'" in messages(1, *verb, "--triton", "refuse", path)
 
 
-def test_steps_that_are_a_branch_alone(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_steps_that_are_a_branch_alone(tmp_path: Path) -> None:
     path = tmp_path / "branch.hlo"
     path.write_text("""swapped { s = (f32[4], f32[4]) parameter(0)
   x = f32[4] get-tuple-element(s), index=0
@@ -126,8 +113,7 @@ ENTRY main { c = pred[] parameter(0)
   s = (f32[4], f32[4]) tuple(x, y)
   ROOT r = (f32[4], f32[4]) conditional(c, s, s), true_computation=swapped, false_computation=kept }
 """)
-    assert main(["explain", str(path)]) == 0
-    rows = capsys.readouterr().out.splitlines()
+    rows = printed("explain", path).splitlines()
     assert [row.strip() for row in rows] == [
         "module_main for h200: 4 copies, 8.00 us",
         "(pred[], f32[4], f32[4]) -> (f32[4], f32[4])",
@@ -190,14 +176,10 @@ ENTRY main {
 """
 
 
-def test_a_module_begins_with_what_costs_most_and_says_the_lines_of_python(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_module_begins_with_what_costs_most_and_says_the_lines_of_python(tmp_path: Path) -> None:
     """9.6 MB at 4.8 TB/s are 2 us more than the launch; the rows come before the steps, and each kernel names its lines."""
-    path = tmp_path / "step.hlo"
-    path.write_text(STEP)
-    assert main(["explain", str(path)]) == 0
-    said = capsys.readouterr().out
+    path = written(tmp_path / "step.hlo", STEP)
+    said = printed("explain", path)
     title, _, head, *rows = said.splitlines()
     assert title == "step for h200: 2 kernels and 1 library call, 8.00 us"
     assert head.split() == ["share", "time", "what", "how", "launch", "source"]
@@ -212,8 +194,7 @@ def test_a_module_begins_with_what_costs_most_and_says_the_lines_of_python(
         "source",
         "train.py:9 in loss (1 of 2 instructions), train.py:22 in model (1 of 2 instructions)",
     ]
-    assert main(["explain", "--json", str(path)]) == 0
-    data = json.loads(capsys.readouterr().out)
+    data = json.loads(printed("explain", "--json", path))
     assert [work["name"] for work in data["work"]] == ["second", "d", "first"]
     assert data["work"][1]["source"] == [
         {

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_process import called, printed
 from tools_here import SASS, needs
 
 from xla_emitters.errors import ParseError, Place, VerifyError
@@ -52,9 +53,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("jobs", [[], ["-j", "2"]])
-def test_check_as_sarif(jobs: list[str], files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", *files, "--stages", "hlo", "--format", "sarif", *jobs]) == 1
-    out, err = capsys.readouterr()
+def test_check_as_sarif(jobs: list[str], files: list[str]) -> None:
+    code, out, err = called("check", *files, "--stages", "hlo", "--format", "sarif", *jobs)
+    assert code == 1
     (result,) = sarif(out)
     assert result["ruleId"] == "hlo.verify"
     assert "f32[5]" in result["message"]["text"]
@@ -64,46 +65,38 @@ def test_check_as_sarif(jobs: list[str], files: list[str], capsys: pytest.Captur
     assert "b d.hlo:4:19: error" in err
 
 
-def test_check_for_github(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", *files, "--stages", "hlo", "--format", "github"]) == 1
-    rows = capsys.readouterr().out.splitlines()
+def test_check_for_github(files: list[str]) -> None:
+    rows = printed("check", *files, "--stages", "hlo", "--format", "github", code=1).splitlines()
     assert rows[0].startswith("good.hlo  ok")
     (row,) = [row for row in rows if row.startswith("::")]
     assert row.startswith("::error file=b d.hlo,line=4,col=19,endColumn=25,title=hlo.verify::'negate' cannot have")
     assert "%0A" in row
 
 
-def test_numbers_that_differ_are_at_their_instruction(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_numbers_that_differ_are_at_their_instruction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("sum.hlo").write_text(SUM)
     words = ["check", "sum.hlo", "--stages", "scf", "--atol", "0", "--rtol", "0", "--format", "sarif"]
-    assert main(words) == 3
-    (result,) = sarif(capsys.readouterr().out)
+    (result,) = sarif(printed(*words, code=3))
     assert result["ruleId"] == "numbers"
 
 
-def test_nothing_wrong_is_an_empty_log(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", files[0], "--stages", "hlo", "--format", "sarif"]) == 0
-    assert sarif(capsys.readouterr().out) == []
+def test_nothing_wrong_is_an_empty_log(files: list[str]) -> None:
+    assert sarif(printed("check", files[0], "--stages", "hlo", "--format", "sarif")) == []
     assert main(["check", files[0], "--json", "--format", "sarif"]) == 2
 
 
 @needs(*SASS)
-def test_fail_on(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["cost", files[0], "--fail-on", "time > 0", "--format", "sarif"]) == 3
-    (result,) = sarif(capsys.readouterr().out)
+def test_fail_on(files: list[str]) -> None:
+    (result,) = sarif(printed("cost", files[0], "--fail-on", "time > 0", "--format", "sarif", code=3))
     assert (result["ruleId"], result["message"]["text"]) == ("fail-on", "time > 0: kernel e on h200")
     assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 2
-    assert main(["cost", files[0], "--fail-on", "spills > 0", "--format", "github"]) == 0
-    assert "::error" not in capsys.readouterr().out
+    assert "::error" not in printed("cost", files[0], "--fail-on", "spills > 0", "--format", "github")
     assert main(["cost", files[0], "--format", "sarif", "--json"]) == 2
 
 
-def test_cost_of_a_file_that_is_wrong(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["cost", files[1], "--format", "sarif"]) == 1
-    (result,) = sarif(capsys.readouterr().out)
+def test_cost_of_a_file_that_is_wrong(files: list[str]) -> None:
+    (result,) = sarif(printed("cost", files[1], "--format", "sarif", code=1))
     assert result["ruleId"] == "hlo.verify"
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_process import messages, printed, written
 
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.tools.main import main
 
 ROOT = Path(__file__).parents[3]
 MODULES = ROOT / "tests" / "corpus" / "modules"
@@ -68,26 +68,18 @@ ENTRY main {
 """
 
 
-def listed(path: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[str, str]:
-    code = main(["list", str(path), *words])
-    out, err = capsys.readouterr()
-    assert code == 0, err
-    return out, err
+def as_json(path: Path, *words: str) -> dict[str, Any]:
+    return json.loads(printed("list", path, "--json", *words))
 
 
-def as_json(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    return json.loads(listed(path, capsys, "--json")[0])
-
-
-def written(tmp_path: Path, text: str) -> Path:
-    path = tmp_path / "m.hlo"
-    path.write_text(text)
+def module(tmp_path: Path, text: str) -> Path:
+    path = written(tmp_path / "m.hlo", text)
     return path
 
 
-def test_rows_of_every_computation(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_rows_of_every_computation(tmp_path: Path) -> None:
     """Callees before callers; what is refused has its reason; the exit code is 0."""
-    rows = listed(written(tmp_path, REFUSED), capsys)[0].splitlines()
+    rows = printed("list", module(tmp_path, REFUSED)).splitlines()
     assert [row.split()[:3] for row in rows[:-1]] == [
         ["l", "condition", "loop"],
         ["j", "body", "loop"],
@@ -104,8 +96,8 @@ def test_rows_of_every_computation(capsys: pytest.CaptureFixture[str], tmp_path:
 
 
 @pytest.mark.tiny
-def test_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    data = as_json(written(tmp_path, REFUSED), capsys)
+def test_json(tmp_path: Path) -> None:
+    data = as_json(module(tmp_path, REFUSED))
     assert set(data) == {"target", "kernels", "library_calls", "other_calls", "of_sizes", "no_kernels"}
     for kernel in data["kernels"]:
         assert set(kernel) == {
@@ -146,31 +138,29 @@ ENTRY main {
 """
 
 
-def test_a_fusion_that_becomes_a_library_call_is_listed_as_one(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_fusion_that_becomes_a_library_call_is_listed_as_one(tmp_path: Path) -> None:
     """In its module the product is a call, as `explain` says, and not a loop kernel."""
-    path = written(tmp_path, GEMM)
-    product, negated, end = listed(path, capsys)[0].splitlines()
+    path = module(tmp_path, GEMM)
+    product, negated, end = printed("list", path).splitlines()
     assert product.split()[:4] == ["gemm_fusion_dot", "main", "call", "(dot)"]
     assert "call gemm; XLA: __triton_gemm" in product
     assert "blocks" not in product
     assert negated.split()[2:] == ["loop", "(negate)", "33x1x1", "of", "128x1x1"]
     assert end == "2 fusions, 1 library call, 0 not supported"
-    kernels = {kernel["name"]: kernel for kernel in as_json(path, capsys)["kernels"]}
+    kernels = {kernel["name"]: kernel for kernel in as_json(path)["kernels"]}
     found = kernels["gemm_fusion_dot"]
     assert (found["calls"], found["launch"], found["emitter"]) == (["gemm"], [], None)
     assert (found["supported"], found["ptx"]) == (True, False)
 
 
 @pytest.mark.parametrize("name", ["attention_gradient", "attention_gradient.triton", "bit_generators", "conv_net"])
-def test_modules_of_xla_are_listed_as_their_text_says(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_modules_of_xla_are_listed_as_their_text_says(name: str) -> None:
     """Every fusion and every custom-call of a control computation, once, where no chain of fusions becomes one kernel."""
     path = next(iter(sorted(MODULES.glob(f"{name}*.hlo"))), None)
     if path is None:
         pytest.skip(f"no module {name}")
     text = path.read_text()
-    data = json.loads(listed(path, capsys, "--json", "--triton", "split")[0])
+    data = as_json(path, "--triton", "split")
     entry = text[text.index("\nENTRY") :]
     fusions = re.findall(r"^\s+(?:ROOT )?%(\S+) = [^\n]*? fusion\(", entry, re.MULTILINE)
     calls = re.findall(r"^\s+(?:ROOT )?%(\S+) = [^\n]*? custom-call\(", entry, re.MULTILINE)
@@ -180,17 +170,17 @@ def test_modules_of_xla_are_listed_as_their_text_says(name: str, capsys: pytest.
     assert all(row["supported"] for row in data["kernels"])
 
 
-def test_elided_constants_are_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    (kernel,) = as_json(written(tmp_path, ELIDED), capsys)["kernels"]
+def test_elided_constants_are_listed(tmp_path: Path) -> None:
+    (kernel,) = as_json(module(tmp_path, ELIDED))["kernels"]
     assert (kernel["name"], kernel["emitter"], kernel["supported"]) == ("r", "loop", True)
 
 
-def test_an_entry_that_is_one_kernel(capsys: pytest.CaptureFixture[str]) -> None:
-    (kernel,) = as_json(ROOT / "examples" / "not_pred.hlo", capsys)["kernels"]
+def test_an_entry_that_is_one_kernel() -> None:
+    (kernel,) = as_json(ROOT / "examples" / "not_pred.hlo")["kernels"]
     assert kernel["ptx"]
 
 
-def test_a_fusion_without_code_says_why(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_fusion_without_code_says_why(tmp_path: Path) -> None:
     """The one beside it is listed as ever."""
     text = """bad { p = f32[8,8] parameter(0)
   ROOT c = f32[8,8] cholesky(p), lower=true }
@@ -202,7 +192,7 @@ ENTRY main {
   ROOT b = f32[8,8] fusion(a), kind=kLoop, calls=good
 }
 """
-    bad, good = as_json(written(tmp_path, text), capsys)["kernels"]
+    bad, good = as_json(module(tmp_path, text))["kernels"]
     assert (bad["supported"], bad["ptx"], bad["emitter"], bad["launch"]) == (False, False, None, [])
     assert "__custom_fusion" in bad["reason"]
     assert (good["supported"], good["reason"]) == (True, "")
@@ -218,9 +208,7 @@ ENTRY main {
   ROOT %n = f32[8] negate(%s)""",
     ],
 )
-def test_calls_and_copies_are_part_of_an_entry_that_is_one_kernel(
-    entry: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_calls_and_copies_are_part_of_an_entry_that_is_one_kernel(entry: str, tmp_path: Path) -> None:
     """As `compile` makes of it."""
     path = tmp_path / "m.hlo"
     path.write_text(f"""%sines {{ %x = f32[8] parameter(0)
@@ -228,16 +216,14 @@ def test_calls_and_copies_are_part_of_an_entry_that_is_one_kernel(
 ENTRY %main {{ %x = f32[8] parameter(0)
   {entry} }}
 """)
-    assert main(["list", str(path), "--json"]) == 0
-    listed = json.loads(capsys.readouterr().out)
+    listed = json.loads(printed("list", path, "--json"))
     assert [(kernel["name"], kernel["supported"]) for kernel in listed["kernels"]] == [("main", True)]
     assert listed["other_calls"] == []
-    assert main(["compile", str(path)]) == 0
-    assert ".entry main(" in capsys.readouterr().out
+    assert ".entry main(" in printed("compile", path)
 
 
 @pytest.mark.parametrize("rows", ["4", "?"])
-def test_a_collective_of_a_program_is_a_row(rows: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_collective_of_a_program_is_a_row(rows: str, tmp_path: Path) -> None:
     """With arrays of known sizes all devices run it; with others it is refused."""
     path, array = tmp_path / "p.mlir", f"tensor<{rows}x4xf32>"
     path.write_text(f"""func.func @main(%a: {array}) -> {array} {{
@@ -248,21 +234,18 @@ def test_a_collective_of_a_program_is_a_row(rows: str, capsys: pytest.CaptureFix
       }}) {{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}} : ({array}) -> {array}
       return %0 : {array}
     }}""")
-    assert main(["list", "--json", str(path)]) == 0
-    (row,) = json.loads(capsys.readouterr().out)["other_calls"]
+    (row,) = json.loads(printed("list", "--json", path))["other_calls"]
     assert (row["target"], row["supported"]) == ("all-reduce", rows == "4")
-    code, (out, err) = main(["run", str(path), "--platform", "cpu"]), capsys.readouterr()
     if rows == "4":
-        assert code == 0
-        assert "ran on 2 devices" in out
+        assert "ran on 2 devices" in printed("run", path, "--platform", "cpu")
     else:
         assert "the other devices" in row["reason"]
-        assert code == 1
-        assert re.search(r"p\.mlir:2:12: error: .*'all-reduce' .* is not taken: it needs the other devices", err)
+        said = messages(1, "run", path, "--platform", "cpu")
+        assert re.search(r"p\.mlir:2:12: error: .*'all-reduce' .* is not taken: it needs the other devices", said)
 
 
 @pytest.mark.parametrize("root", ["", "ROOT both = (bf16[4096,8192], bf16[4096,8192]) tuple(a, b)"])
-def test_launches_are_those_of_what_is_compiled(capsys: pytest.CaptureFixture[str], tmp_path: Path, root: str) -> None:
+def test_launches_are_those_of_what_is_compiled(tmp_path: Path, root: str) -> None:
     """Of several fusions, which may become one kernel, by the rules of `--tune auto`; of one fusion XLA's."""
     text = f"""HloModule m, is_scheduled=true
 f {{ x = s8[4096,8192] parameter(0)
@@ -274,15 +257,15 @@ ENTRY main {{ x = s8[4096,8192] parameter(0)
   {"" if root else "ROOT "}b = bf16[4096,8192] fusion(a), kind=kLoop, calls=g
   {root} }}
 """
-    path = written(tmp_path, text)
-    rows = as_json(path, capsys)["kernels"]
+    path = module(tmp_path, text)
+    rows = as_json(path)["kernels"]
     compiled = compile_module(read_module(path), CompileOptions(stage="xla_gpu", record="none")).kernels
     assert [row["launch"][0]["grid"] for row in rows] == [list(kernel.launch.grid) for kernel in compiled]
 
 
 @pytest.mark.parametrize("name", ["softmax", "layer_norm", "rms_norm_bf16", "clip_by_global_norm"])
-def test_chains_that_one_kernel_reads_once_are_one_row(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_chains_that_one_kernel_reads_once_are_one_row(name: str) -> None:
     path = MODULES / f"{name}.hlo"
-    found = [launch["kernel"] for row in as_json(path, capsys)["kernels"] for launch in row["launch"]]
+    found = [launch["kernel"] for row in as_json(path)["kernels"] for launch in row["launch"]]
     compiled = compile_module(read_module(path), CompileOptions(stage="xla_gpu", record="none")).kernels
     assert len(found) == len(compiled)

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_process import messages
 from tools_here import SASS, needs
 
 from xla_emitters.errors import ToolError
 from xla_emitters.tools import language_server
-from xla_emitters.tools.main import main
 
 TEXT = """HloModule m
 ENTRY main {
@@ -144,15 +144,12 @@ def test_hover_has_the_price() -> None:
     editor.end()
 
 
-def test_without_pygls_it_says_what_installs_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_pygls_it_says_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> Any:
         raise ImportError(f"no {name}")
 
     monkeypatch.setattr(language_server, "import_module", missing)
-    assert main(["lsp"]) == ToolError.exit_code
-    assert "[lsp]'" in capsys.readouterr().err
+    assert "[lsp]'" in messages(ToolError.exit_code, "lsp")
 
 
 def test_the_folder_for_editors_has_the_grammars_of_the_lexers() -> None:

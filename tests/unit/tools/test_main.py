@@ -13,6 +13,7 @@ from pathlib import Path
 from shutil import which
 
 import pytest
+from in_process import called, messages, printed
 
 import xla_emitters
 from xla_emitters.errors import ToolError
@@ -26,16 +27,9 @@ NEGATE = ROOT / "examples" / "negate_20.hlo"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def help_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    with pytest.raises(SystemExit) as stopped:
-        main([*words, "--help"])
-    assert stopped.value.code == 0
-    return capsys.readouterr().out
-
-
 @pytest.mark.tiny
-def test_help_names_every_verb_and_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
-    text = help_of(capsys)
+def test_help_names_every_verb_and_exit_code() -> None:
+    text = printed("--help")
     for verb in (*VERBS, "opt"):
         assert f"\n    {verb} " in text
     for code in ("0 ok", "1 the input", "2 usage", "3 numbers differ", "4 a tool", "70 a bug"):
@@ -48,11 +42,9 @@ SERVERS = ("serve", "lsp")
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in SERVERS])
 @pytest.mark.usefixtures("cache_of_its_own")
-def test_help_of_a_verb_has_an_example_that_works(
-    verb: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_help_of_a_verb_has_an_example_that_works(verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unless a page says the same line: `test_docs.py` types those."""
-    line = help_of(capsys, verb).split("example:\n")[1].split("\n\n")[0].strip()
+    line = printed(verb, "--help").split("example:\n")[1].split("\n\n")[0].strip()
     example = shlex.split(line)
     assert example[:2] == ["xla-emitters", verb]
     (tmp_path / "examples").symlink_to(NEGATE.parent)
@@ -62,17 +54,14 @@ def test_help_of_a_verb_has_an_example_that_works(
         return
     if any(re.search(rf"^{re.escape(line)}(  +#.*)?$", page.read_text(), re.MULTILINE) for page in PAGES):
         return
-    assert main(example[1:]) == 0
-    assert capsys.readouterr().out
+    code, out, _ = called(*example[1:])
+    assert (code, bool(out)) == (0, True)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion(shell: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_completion(shell: str, tmp_path: Path) -> None:
     """The script names the verbs and their options, and bash and fish take it."""
-    with pytest.raises(SystemExit) as stopped:
-        main(["--print-completion", shell])
-    assert stopped.value.code == 0
-    script = capsys.readouterr().out
+    script = printed("--print-completion", shell)
     assert all(verb in script for verb in VERBS)
     assert "print-ir-tree-dir" in script
     if shell in ("bash", "fish") and which(shell):
@@ -81,10 +70,8 @@ def test_completion(shell: str, capsys: pytest.CaptureFixture[str], tmp_path: Pa
 
 
 @pytest.mark.skipif(which("fish") is None, reason="fish is not installed")
-def test_fish_completes_verbs_options_and_their_values(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    with pytest.raises(SystemExit):
-        main(["--print-completion", "fish"])
-    (tmp_path / "script").write_text(capsys.readouterr().out)
+def test_fish_completes_verbs_options_and_their_values(tmp_path: Path) -> None:
+    (tmp_path / "script").write_text(printed("--print-completion", "fish"))
 
     def completed(words: str) -> list[str]:
         line = f"source {tmp_path}/script; complete -C '{words}'"
@@ -99,44 +86,34 @@ def test_fish_completes_verbs_options_and_their_values(capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     "words", [[], ["nonsense"], ["compile"], ["compile", "a.hlo", "--nonsense"], ["run", "a", "--platform", "tpu"]]
 )
-def test_usage(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(words)
-    assert stopped.value.code == 2
-    lines = capsys.readouterr().err.splitlines()
+def test_usage(words: list[str]) -> None:
+    lines = messages(2, *words).splitlines()
     assert lines[0].startswith("error: [usage] ")
     assert len(lines) == 2, "what is wrong and where help is, not the whole usage"
     assert lines[1].endswith(" --help")
 
 
-def test_an_option_that_is_nearly_one_of_ours_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["compile", "a.hlo", "--stagee", "scf"])
-    assert capsys.readouterr().err.splitlines()[1] == "    help: --stage? see xla-emitters compile --help"
+def test_an_option_that_is_nearly_one_of_ours_is_named() -> None:
+    said = messages(2, "compile", "a.hlo", "--stagee", "scf")
+    assert said.splitlines()[1] == "    help: --stage? see xla-emitters compile --help"
 
 
-def test_variables_are_listed_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_variables_are_listed_once() -> None:
     """By `doctor --help`; the help of other verbs says so in one line."""
     for verb, lines in (("doctor", len(VARIABLES)), ("compile", 0), ("check", 0)):
-        with pytest.raises(SystemExit):
-            main([verb, "--help"])
-        out = capsys.readouterr().out
+        out = printed(verb, "--help")
         assert out.count("[XLA_EMITTERS_") == lines
         assert ("xla-emitters doctor --help" in out) == (lines == 0)
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["--version"])
-    assert stopped.value.code == 0
-    assert capsys.readouterr().out.startswith("xla-emitters 0.")
+def test_version() -> None:
+    assert printed("--version").startswith("xla-emitters 0.")
 
 
 def test_opt_is_the_opt_tool(capsys: pytest.CaptureFixture[str]) -> None:
     from xla_emitters.tools import opt
 
-    assert main(["opt", str(NEGATE)]) == 0
-    by_verb = capsys.readouterr().out
+    by_verb = printed("opt", NEGATE)
     assert opt.main([str(NEGATE)]) == 0
     assert capsys.readouterr().out == by_verb
     assert "hlo.negate" in by_verb
@@ -226,12 +203,11 @@ def test_a_switch_is_on_for_any_value_but_zero(value: str, is_on: bool) -> None:
     assert read_settings({DEBUG: value}).debug is is_on
 
 
-def test_a_tool_named_by_its_flag_is_the_one_that_is_used(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tool_named_by_its_flag_is_the_one_that_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XLA_EMITTERS_MLIR_OPT", "")
-    assert main(["compile", str(NEGATE), "--mlir-opt", "/nowhere/mlir-opt"]) == 4
-    assert "XLA_EMITTERS_MLIR_OPT=/nowhere/mlir-opt" in capsys.readouterr().err
+    assert "XLA_EMITTERS_MLIR_OPT=/nowhere/mlir-opt" in messages(
+        4, "compile", NEGATE, "--mlir-opt", "/nowhere/mlir-opt"
+    )
 
 
 @pytest.mark.parametrize(
@@ -243,12 +219,7 @@ def test_a_tool_named_by_its_flag_is_the_one_that_is_used(
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
-def test_a_flag_of_an_earlier_version_says_what_there_is_instead(
-    words: list[str], way: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as raised:
-        main(["compile", str(NEGATE), *words])
-    assert raised.value.code == 2
-    said = capsys.readouterr().err
+def test_a_flag_of_an_earlier_version_says_what_there_is_instead(words: list[str], way: str) -> None:
+    said = messages(2, "compile", NEGATE, *words)
     assert f"{words[0]} was removed" in said
     assert way in said

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from in_process import messages, printed, written
 
 from xla_emitters.tools.main import main
 
@@ -25,14 +26,12 @@ ENTRY e {
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    file = tmp_path / "sums.hlo"
-    file.write_text(ROW_SUM)
+    file = written(tmp_path / "sums.hlo", ROW_SUM)
     return str(file)
 
 
-def test_text(path: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["maps", path]) == 0
-    assert capsys.readouterr().out.splitlines() == [
+def test_text(path: str) -> None:
+    assert printed("maps", path).splitlines() == [
         "fusion fusion",
         "%r f32[20]",
         "  %p f32[20,40]",
@@ -40,9 +39,8 @@ def test_text(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_the_other_way_round_as_json(path: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["maps", path, "--to-output", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {
+def test_the_other_way_round_as_json(path: str) -> None:
+    assert json.loads(printed("maps", path, "--to-output", "--json")) == {
         "fusions": {
             "fusion": [
                 {
@@ -60,17 +58,13 @@ def test_the_other_way_round_as_json(path: str, capsys: pytest.CaptureFixture[st
     }
 
 
-def test_no_device(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_device(path: str) -> None:
     """Maps are the same for all."""
-    with pytest.raises(SystemExit) as stopped:
-        main(["maps", path, "--target", "h200"])
-    assert stopped.value.code == 2
-    assert "unrecognized arguments: --target" in capsys.readouterr().err
+    assert "unrecognized arguments: --target" in messages(2, "maps", path, "--target", "h200")
 
 
-def test_no_such_instruction(path: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["maps", path, "--instruction", "q"]) == 2
-    assert "fusion %fusion has no instruction 'q'" in capsys.readouterr().err
+def test_no_such_instruction(path: str) -> None:
+    assert "fusion %fusion has no instruction 'q'" in messages(2, "maps", path, "--instruction", "q")
 
 
 def test_a_module_without_fusions_is_said_to_have_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

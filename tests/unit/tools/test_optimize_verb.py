@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from in_process import called, messages, written
 
 from xla_emitters.settings import Toolchain
-from xla_emitters.tools.main import main
 
 TEXT = "HloModule m\n"
 
@@ -38,32 +36,25 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     return calls
 
 
-def test_file_target_and_flags_go_to_xla(
-    asked: list[tuple[object, ...]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "m.hlo"
-    path.write_text(TEXT)
-    assert main(["optimize", str(path), "--target", "a100", "--flag", "a=true", "--flag=--b=c"]) == 0
+def test_file_target_and_flags_go_to_xla(asked: list[tuple[object, ...]], tmp_path: Path) -> None:
+    path = written(tmp_path / "m.hlo", TEXT)
+    found = called("optimize", path, "--target", "a100", "--flag", "a=true", "--flag=--b=c")
+    assert found == (0, "optimized\n", "asked again\n")
     assert asked == [(TEXT, "a100", {"a": True, "b": "c"}, None, str(path))]
-    out, err = capsys.readouterr()
-    assert (out, err) == ("optimized\n", "asked again\n")
 
 
-def test_standard_input_to_a_file(
-    asked: list[tuple[object, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
-    assert main(["optimize", "-", "-o", str(tmp_path / "out.hlo")]) == 0
+def test_standard_input_to_a_file(asked: list[tuple[object, ...]], tmp_path: Path) -> None:
+    assert called("optimize", "-", "-o", tmp_path / "out.hlo", stdin=TEXT.encode())[0] == 0
     assert asked[0][0] == TEXT
     assert (tmp_path / "out.hlo").read_text() == "optimized\n"
 
 
-def test_a_flag_without_a_value_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_flag_without_a_value_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "m.hlo").write_text(TEXT)
-    assert main(["optimize", str(tmp_path / "m.hlo"), "--flag", "xla_gpu_autotune_level"]) == 2
-    assert "'xla_gpu_autotune_level' is not NAME=VALUE" in capsys.readouterr().err
+    assert "'xla_gpu_autotune_level' is not NAME=VALUE" in messages(
+        2, "optimize", tmp_path / "m.hlo", "--flag", "xla_gpu_autotune_level"
+    )
 
 
-def test_a_missing_file_is_an_error_of_the_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["optimize", str(tmp_path / "nowhere.hlo")]) == 1
-    assert "No such file" in capsys.readouterr().err
+def test_a_missing_file_is_an_error_of_the_input(tmp_path: Path) -> None:
+    assert "No such file" in messages(1, "optimize", tmp_path / "nowhere.hlo")

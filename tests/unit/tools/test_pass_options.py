@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from in_process import call_main
+from in_process import called, messages, printed, written
 
 import xla_emitters as xe
 
@@ -41,34 +41,25 @@ func.func public @second(%x: tensor<3xf32>) -> tensor<3xf32> {
 }"""
 
 
-def said(*words: str) -> tuple[int, str]:
-    code, out, err = call_main(["xla-emitters", *words], b"")
-    return code, (out + err).decode()
-
-
 def ran(folder: Path, text: str, *words: str, **arrays: np.ndarray) -> list[np.ndarray]:
     """The results of `run` with these options."""
-    (folder / "a.mlir").write_text(text)
     given: dict[str, Any] = {**arrays}
     np.savez(folder / "in.npz", **given)
-    files = ["--inputs", str(folder / "in.npz"), "--outputs", str(folder / "out.npz")]
-    code, output = said("run", str(folder / "a.mlir"), *files, *words)
-    assert code == 0, output
+    files = ["--inputs", folder / "in.npz", "--outputs", folder / "out.npz"]
+    code, _, err = called("run", written(folder / "a.mlir", text), *files, *words)
+    assert code == 0, err
     with np.load(folder / "out.npz") as found:
         return [found[name] for name in sorted(found.files) if not name.endswith("dtype")]
 
 
-def printed(folder: Path, text: str, *words: str) -> str:
-    (folder / "a.mlir").write_text(text)
-    code, output = said("compile", str(folder / "a.mlir"), *words)
-    assert code == 0, output
-    return output
+def compiled(folder: Path, text: str, *words: str) -> str:
+    return printed("compile", written(folder / "a.mlir", text), *words)
 
 
 def test_products_are_padded_and_cut_under_a_condition(tmp_path: Path) -> None:
     asked = ["--pass-options", "disc-base-gemm{multiple=8 least=8}"]
-    assert "hlo.conditional" in printed(tmp_path, PRODUCT, "--stage", "graph", *asked)
-    assert "hlo.conditional" not in printed(tmp_path, PRODUCT, "--stage", "graph")
+    assert "hlo.conditional" in compiled(tmp_path, PRODUCT, "--stage", "graph", *asked)
+    assert "hlo.conditional" not in compiled(tmp_path, PRODUCT, "--stage", "graph")
     draws = np.random.default_rng(1)
     for m, k, n in ((13, 27, 11), (3, 5, 2)):
         a, b = draws.integers(-4, 5, (m, k)).astype(np.float16), draws.integers(-4, 5, (k, n)).astype(np.float16)
@@ -79,9 +70,9 @@ def test_products_are_padded_and_cut_under_a_condition(tmp_path: Path) -> None:
 
 def test_rows_and_columns_are_one_fusion_with_atomic_updates(tmp_path: Path) -> None:
     asked = ["--pass-options", "disc-fuse-on-buffer{mix-reductions},disc-lhlo-legalize-to-loop{atomics}"]
-    assert printed(tmp_path, SUMS, "--stage", "fused", *asked).count("lmhlo.fusion") == 1
-    assert printed(tmp_path, SUMS, "--stage", "fused").count("lmhlo.fusion") == 2
-    assert "memref.atomic_rmw" in printed(tmp_path, SUMS, "--stage", "loops", *asked)
+    assert compiled(tmp_path, SUMS, "--stage", "fused", *asked).count("lmhlo.fusion") == 1
+    assert compiled(tmp_path, SUMS, "--stage", "fused").count("lmhlo.fusion") == 2
+    assert "memref.atomic_rmw" in compiled(tmp_path, SUMS, "--stage", "loops", *asked)
     x = np.random.default_rng(2).integers(-8, 9, (70, 130)).astype(np.float32)
     for stage in ((), ("--stage", "kernels"), ("--stage", "llvm-dialect")):
         rows, columns = ran(tmp_path, SUMS, *asked, *stage, p0=x)
@@ -91,7 +82,7 @@ def test_rows_and_columns_are_one_fusion_with_atomic_updates(tmp_path: Path) -> 
 
 def test_integers_on_the_host(tmp_path: Path) -> None:
     asked = ["--pass-options", "disc-placer{i32-on-host}"]
-    placed = printed(tmp_path, INTEGERS, "--stage", "placed", *asked)
+    placed = compiled(tmp_path, INTEGERS, "--stage", "placed", *asked)
     assert placed.count("hlo.d2h") == placed.count("hlo.h2d") == 1
     x = np.arange(-5, 7, dtype=np.int32)
     for stage in ((), ("--stage", "placed"), ("--stage", "host")):
@@ -103,21 +94,20 @@ def test_integers_on_the_host(tmp_path: Path) -> None:
 def test_the_hosts_allocator_is_the_runtimes(tmp_path: Path, asked: list[str]) -> None:
     on_host = "disc-placer{i32-on-host}"
     words = ["--pass-options", on_host, *asked] if len(asked) == 1 else ["--pass-options", f"{on_host},{asked[1]}"]
-    host = printed(tmp_path, INTEGERS, "--stage", "host", *words)
+    host = compiled(tmp_path, INTEGERS, "--stage", "host", *words)
     assert '"alloc" on "cpu"' in host
     assert '"dealloc" on "cpu"' in host
-    assert '"alloc" on "cpu"' not in printed(tmp_path, INTEGERS, "--stage", "host", "--pass-options", on_host)
+    assert '"alloc" on "cpu"' not in compiled(tmp_path, INTEGERS, "--stage", "host", "--pass-options", on_host)
     x = np.arange(-5, 7, dtype=np.int32)
     for stage in ((), ("--stage", "host")):
         (found,) = ran(tmp_path, INTEGERS, *words, *stage, p0=x)
         np.testing.assert_array_equal(found, 2 * x * x)
 
 
-def test_options_of_a_fusions_passes(tmp_path: Path) -> None:
-    file = str(Path(__file__).parents[3] / "examples" / "negate_20.hlo")
-    code, output = said("compile", file, "--pass-options", "disc-placer{i32-on-host}")
-    assert code == 2
-    assert "'disc-placer', which this compilation does not run" in output
+def test_options_of_a_fusions_passes() -> None:
+    file = Path(__file__).parents[3] / "examples" / "negate_20.hlo"
+    said = messages(2, "compile", file, "--pass-options", "disc-placer{i32-on-host}")
+    assert "'disc-placer', which this compilation does not run" in said
 
 
 @pytest.mark.parametrize(
@@ -143,18 +133,14 @@ def test_what_a_program_does_not_take_is_refused(
         words = [word for word in words if word not in ("--stage", "graph")]
         message = message.replace("the pipeline has no stage 'graph'", "the pipeline ends on tensors")
         code = 1 if "ends on tensors" in message else code
-    (tmp_path / "a.mlir").write_text(INTEGERS)
     sizes = ["--sizes", "d0=3"] if verb in ("run", "check") else []
-    found, output = said(verb, str(tmp_path / "a.mlir"), *words, *sizes)
-    assert message in output
-    assert found == code
+    assert message in messages(code, verb, written(tmp_path / "a.mlir", INTEGERS), *words, *sizes)
 
 
 def test_several_functions_need_an_entry(tmp_path: Path) -> None:
-    (tmp_path / "two.mlir").write_text(TWO)
+    two = written(tmp_path / "two.mlir", TWO)
     for verb in ("compile", "run", "check", "list", "explain"):
-        code, output = said(verb, str(tmp_path / "two.mlir"))
-        assert code == 1
+        output = messages(1, verb, two)
         assert "two.mlir:6:18: error: [stablehlo.verify] 2 functions could be the entry: @first, @second" in output
         assert "help: --entry first" in output
     x = np.array([1, -2, 0.5], np.float32)
@@ -182,10 +168,8 @@ def test_main_and_bladediscs_name_are_entries(tmp_path: Path, name: str) -> None
 
 
 def test_reduce_takes_an_entry(tmp_path: Path) -> None:
-    (tmp_path / "two.mlir").write_text(TWO)
-    words = ["reduce", str(tmp_path / "two.mlir"), "--keep", "grep -q stablehlo.add", "--entry", "second"]
-    code, output = said(*words, "--budget", "5", "-o", str(tmp_path / "small.mlir"))
-    assert code == 0, output
+    words = ["reduce", written(tmp_path / "two.mlir", TWO), "--keep", "grep -q stablehlo.add", "--entry", "second"]
+    assert called(*words, "--budget", "5", "-o", tmp_path / "small.mlir")[0] == 0
     assert "negate" not in (tmp_path / "small.mlir").read_text()
 
 
@@ -194,11 +178,9 @@ def test_threads_of_a_block_by_hint(tmp_path: Path) -> None:
     text = SUMS.replace("return %r, %c", "%n = stablehlo.negate %x : tensor<?x?xf32>\n  return %r, %n")
     text = text.replace("(tensor<?xf32>, tensor<?xf32>) {", "(tensor<?xf32>, tensor<?x?xf32>) {")
     text = text.replace(": tensor<?xf32>, tensor<?xf32>\n}", ": tensor<?xf32>, tensor<?x?xf32>\n}")
-    (tmp_path / "a.mlir").write_text(text)
     asked = ["--pass-options", "disc-lhlo-legalize-to-loop{thread-per-block=64},disc-fuse-on-buffer{stitch=false}"]
-    code, output = said("list", str(tmp_path / "a.mlir"), "--json", *asked)
-    assert code == 0
-    launches = [launch for kernel in json.loads(output)["kernels"] for launch in kernel["launch"]]
+    listed = json.loads(printed("list", written(tmp_path / "a.mlir", text), "--json", *asked))
+    launches = [launch for kernel in listed["kernels"] for launch in kernel["launch"]]
     assert {tuple(launch["block"]) for launch in launches} == {(64, 1, 1)}
     draws = np.random.default_rng(3)
     for shape in ((70, 130), (3, 300), (1, 2500), (40, 8)):
@@ -214,8 +196,5 @@ def test_threads_of_a_block_by_hint(tmp_path: Path) -> None:
     [(2048, INTEGERS, "a block of 2048 threads; h200 runs 1 to 1024"), (96, SUMS, "a block of 96 threads for rows")],
 )
 def test_wrong_numbers_of_threads_are_refused(tmp_path: Path, threads: int, text: str, message: str) -> None:
-    (tmp_path / "a.mlir").write_text(text)
     asked = ["--pass-options", f"disc-lhlo-legalize-to-loop{{thread-per-block={threads}}}"]
-    code, output = said("compile", str(tmp_path / "a.mlir"), "--stage", "kernels", *asked)
-    assert code == 1
-    assert message in output
+    assert message in messages(1, "compile", written(tmp_path / "a.mlir", text), "--stage", "kernels", *asked)

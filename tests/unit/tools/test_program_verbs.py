@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from in_process import called, messages, printed, written
 from long_lists import but_long
 from tools_here import PTX, SASS, needs
 
@@ -29,10 +30,9 @@ def pair(folder: Path, name: str, b: int, s: int) -> list[str]:
     return ["--inputs", str(folder / f"{name}.npz"), "--outputs", str(folder / f"{name}.out.npz")]
 
 
-def test_several_pairs_are_run_with_one_compilation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_pairs_are_run_with_one_compilation(tmp_path: Path) -> None:
     pairs = [*pair(tmp_path, "a", 1, 2), *pair(tmp_path, "b", 2, 5)]
-    assert main(["run", HALVES, *pairs, "--json"]) == 0
-    said = json.loads(capsys.readouterr().out.splitlines()[-1])
+    said = json.loads(printed("run", HALVES, *pairs, "--json").splitlines()[-1])
     # Two fusions, each also with four elements at once.
     assert (said["compiles"], said["kernels"], said["library_calls"]) == (1, 4, 0)
     assert [run["sizes"] for run in said["runs"]] == [{"b": 1, "s": 2}, {"b": 2, "s": 5}]
@@ -41,30 +41,25 @@ def test_several_pairs_are_run_with_one_compilation(tmp_path: Path, capsys: pyte
         assert [found[key].shape for key in ("r0", "r1")] == [(2, 6), (4, 5)]
 
 
-def test_unequal_counts_are_usage_errors_before_anything_runs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unequal_counts_are_usage_errors_before_anything_runs(tmp_path: Path) -> None:
     arguments = [*pair(tmp_path, "a", 1, 2), *pair(tmp_path, "b", 2, 5)[:2]]
-    assert main(["run", HALVES, *arguments]) == 2
-    assert "--inputs is given 2 times and --outputs 1 times" in capsys.readouterr().err
+    assert "--inputs is given 2 times and --outputs 1 times" in messages(2, "run", HALVES, *arguments)
     assert not (tmp_path / "a.out.npz").exists()
 
 
-def test_a_bad_pair_ends_the_run_and_leaves_earlier_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bad_pair_ends_the_run_and_leaves_earlier_results(tmp_path: Path) -> None:
     arguments = [*pair(tmp_path, "a", 1, 2), *pair(tmp_path, "b", 2, 5), *pair(tmp_path, "c", 1, 1)]
     np.savez(tmp_path / "b.npz", p0=np.zeros((3, 4), np.float32))  # 2*b is not odd
-    assert main(["run", HALVES, *arguments, "--json"]) == 1
-    captured = capsys.readouterr()
-    assert "Division had remainder 1 when computing the value of 'b'" in captured.err
-    assert len(json.loads(captured.out.splitlines()[-1])["runs"]) == 1
+    code, out, err = called("run", HALVES, *arguments, "--json")
+    assert code == 1
+    assert "Division had remainder 1 when computing the value of 'b'" in err
+    assert len(json.loads(out.splitlines()[-1])["runs"]) == 1
     assert [(tmp_path / f"{name}.out.npz").exists() for name in "abc"] == [True, False, False]
 
 
-def test_unknown_sizes_are_asked_for_by_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", OUTER, "--sizes", "s=3"]) == 1
-    assert "the size 'b' of jit_outer is unknown" in capsys.readouterr().err
-    assert main(["run", OUTER]) == 1
-    assert "--sizes b=2,s=2" in capsys.readouterr().err
+def test_unknown_sizes_are_asked_for_by_name() -> None:
+    assert "the size 'b' of jit_outer is unknown" in messages(1, "run", OUTER, "--sizes", "s=3")
+    assert "--sizes b=2,s=2" in messages(1, "run", OUTER)
 
 
 @pytest.mark.parametrize(
@@ -78,36 +73,29 @@ def test_unknown_sizes_are_asked_for_by_name(capsys: pytest.CaptureFixture[str])
         ("b=1,s=100000000000", 1, "a run may take"),
     ],
 )
-def test_sizes_that_are_wrong(sizes: str, code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", OUTER, "--sizes", sizes]) == code
-    assert message in capsys.readouterr().err
+def test_sizes_that_are_wrong(sizes: str, code: int, message: str) -> None:
+    assert message in messages(code, "run", OUTER, "--sizes", sizes)
 
 
-def test_a_program_without_unknown_sizes_needs_neither(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", LITERALS]) == 0
-    assert "r4 = f32[0,3]" in capsys.readouterr().out
+def test_a_program_without_unknown_sizes_needs_neither() -> None:
+    assert "r4 = f32[0,3]" in printed("run", LITERALS)
 
 
 # `check` runs every stage; here are the first of each text: HLO, buffers, a host program, kernels.
 @pytest.mark.parametrize(
     "stage", but_long(EXECUTABLE_PROGRAM_STAGES, ("stablehlo", "graph", "placed", "fused", "loops", "kernels"))
 )
-def test_every_stage_runs_and_is_printed(stage: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", OUTER, "--sizes", "b=2,s=3", "--stage", stage]) == 0
-    assert "bit-identical to the NumPy reference" in capsys.readouterr().out
-    assert main(["compile", OUTER, "--stage", stage]) == 0
-    printed = capsys.readouterr().out
-    assert ("disc_ral.dispatch" in printed) == (stage == "host")
+def test_every_stage_runs_and_is_printed(stage: str) -> None:
+    assert "bit-identical to the NumPy reference" in printed("run", OUTER, "--sizes", "b=2,s=3", "--stage", stage)
+    assert ("disc_ral.dispatch" in printed("compile", OUTER, "--stage", stage)) == (stage == "host")
 
 
 @needs(*SASS)
 @pytest.mark.parametrize("stage", ["ptx", "sass"])
-def test_stablehlo_is_printed_beside_the_code(stage: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stablehlo_is_printed_beside_the_code(stage: str) -> None:
     """What is before the `//` is the code as it is printed without; every op that computes owns some instruction."""
-    assert main(["compile", SOFTMAX, "--stage", stage]) == 0
-    plain = capsys.readouterr().out.split("\n")
-    assert main(["compile", SOFTMAX, "--stage", stage, "--annotate"]) == 0
-    found = capsys.readouterr().out.split("\n")
+    plain = printed("compile", SOFTMAX, "--stage", stage).split("\n")
+    found = printed("compile", SOFTMAX, "--stage", stage, "--annotate").split("\n")
     assert all(line.startswith(text) for line, text in zip(found, plain, strict=True))
     beside = [line[len(text) :].strip() for line, text in zip(found, plain, strict=True)]
     alone = {comment.removeprefix("// ") for comment in beside if comment and " | " not in comment}
@@ -124,9 +112,7 @@ def test_stablehlo_is_printed_beside_the_code(stage: str, capsys: pytest.Capture
 
 
 @needs(*PTX)
-def test_kernels_are_lowered_once_for_annotated_code(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_kernels_are_lowered_once_for_annotated_code(monkeypatch: pytest.MonkeyPatch) -> None:
     lowered, lower = list[str](), GpuLowering._lower
 
     def counted(self: GpuLowering, name: str, *rest: Any, **how: Any) -> Any:
@@ -134,22 +120,19 @@ def test_kernels_are_lowered_once_for_annotated_code(
         return lower(self, name, *rest, **how)
 
     monkeypatch.setattr(GpuLowering, "_lower", counted)
-    assert main(["compile", SOFTMAX, "--annotate"]) == 0
-    assert "stablehlo.exponential" in capsys.readouterr().out
+    assert "stablehlo.exponential" in printed("compile", SOFTMAX, "--annotate")
     assert sorted(set(lowered)) == sorted(lowered)
 
 
 @needs(*SASS)
-@pytest.mark.parametrize("program", but_long([SOFTMAX, OUTER], [SOFTMAX]), ids=["known sizes", "unknown sizes"])
-def test_line_information_changes_no_machine_code(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("program", but_long([SOFTMAX, OUTER], [SOFTMAX]), ids=lambda path: Path(path).stem)
+def test_line_information_changes_no_machine_code(program: str) -> None:
     codes = list[str]()
     for words in ((), ("--line-info",)):
-        assert main(["compile", program, "--stage", "sass", *words]) == 0
-        codes.append(capsys.readouterr().out)
+        codes.append(printed("compile", program, "--stage", "sass", *words))
     assert "EXIT" in codes[0]
     assert codes[0] == codes[1]
-    assert main(["compile", program, "--line-info"]) == 0
-    ptx = capsys.readouterr().out
+    ptx = printed("compile", program, "--line-info")
     assert f'.file\t1 "{program}"' in ptx
     lines = {int(line) for line in re.findall(r"\.loc\t1 (\d+) ", ptx)} - {0, 1}  # without an instruction
     text = Path(program).read_text().split("\n")
@@ -170,58 +153,53 @@ def test_code_in_a_directory_has_the_suffix_of_its_kind(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stage", ["stablehlo", "graph", "ptx"])
-def test_an_unknown_target_is_refused_at_every_stage(stage: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compile", OUTER, "--stage", stage, "--target", "sm_9990"]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "unknown target 'sm_9990'" in said.err
+def test_an_unknown_target_is_refused_at_every_stage(stage: str) -> None:
+    code, out, err = called("compile", OUTER, "--stage", stage, "--target", "sm_9990")
+    assert (code, out) == (2, "")
+    assert "unknown target 'sm_9990'" in err
 
 
-def test_no_cpu_runs_machine_code(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", OUTER, "--sizes", "b=2,s=3", "--stage", "sass"]) == 2
-    assert "no CPU runs the stage 'sass'" in capsys.readouterr().err
+def test_no_cpu_runs_machine_code() -> None:
+    assert "no CPU runs the stage 'sass'" in messages(2, "run", OUTER, "--sizes", "b=2,s=3", "--stage", "sass")
 
 
 @pytest.mark.parametrize("stage", ["llvm", "ptx"])
-def test_what_llvm_made_is_executed(stage: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", OUTER, "--sizes", "b=2,s=3", "--stage", stage]) == 0
-    said = capsys.readouterr().out
+def test_what_llvm_made_is_executed(stage: str) -> None:
+    said = printed("run", OUTER, "--sizes", "b=2,s=3", "--stage", stage)
     assert f"ran on the CPU at stage {stage} with b = 2, s = 3" in said
     assert "7 of 7 elements" in said
 
 
-def test_what_llvm_made_is_checked(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", OUTER, LITERALS, "--sizes", "b=2,s=3", "--stages", "llvm,ptx"]) == 0
-    assert "llvm, ptx: 7 of 7 elements" in capsys.readouterr().out
+def test_what_llvm_made_is_checked() -> None:
+    assert "llvm, ptx: 7 of 7 elements" in printed(
+        "check", OUTER, LITERALS, "--sizes", "b=2,s=3", "--stages", "llvm,ptx"
+    )
 
 
-def test_check_runs_every_stage(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", OUTER, LITERALS, "--sizes", "b=2,s=3"]) == 0
-    assert f"{', '.join(EXECUTABLE_PROGRAM_STAGES[1:])}: 7 of 7 elements" in capsys.readouterr().out
+def test_check_runs_every_stage() -> None:
+    assert f"{', '.join(EXECUTABLE_PROGRAM_STAGES[1:])}: 7 of 7 elements" in printed(
+        "check", OUTER, LITERALS, "--sizes", "b=2,s=3"
+    )
 
 
-def test_explain_says_symbols_guards_and_memory(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", HALVES, "--sizes", "b=2,s=4"]) == 0
-    said = capsys.readouterr().out
+def test_explain_says_symbols_guards_and_memory() -> None:
+    said = printed("explain", HALVES, "--sizes", "b=2,s=4")
     assert "b     argument 0 (p0) 'x', axis 0, which is 2*b" in said
     assert "mod(p0_0, 2) == 0 (said by the program)" in said
     assert "memory at b = 2, s = 4" in said
-    assert main(["explain", HALVES, "--json"]) == 0
-    data = json.loads(capsys.readouterr().out)
+    data = json.loads(printed("explain", HALVES, "--json"))
     assert [symbol["name"] for symbol in data["symbols"]] == ["b", "s"]
     assert data["unresolved"] == 0
     assert data["memory"] is None
 
 
 @pytest.mark.parametrize(("path", "line"), [(HALVES, "2 fusions: 2 kLoop"), (LITERALS, "1 fusion: 1 kLoop")])
-def test_explain_counts_fusions(path: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", path]) == 0
-    assert f"  {line}\n" in capsys.readouterr().out
+def test_explain_counts_fusions(path: str, line: str) -> None:
+    assert f"  {line}\n" in printed("explain", path)
 
 
-def test_list_says_what_runs_by_a_library(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["list", str(CORPUS / "layer.mlir"), "--json"]) == 0
-    data = json.loads(capsys.readouterr().out)
+def test_list_says_what_runs_by_a_library() -> None:
+    data = json.loads(printed("list", CORPUS / "layer.mlir", "--json"))
     assert [call["function"] for call in data["library_calls"]] == ["gemm"] * 4
     assert data["library_calls"][1]["results"] == ["f32[b,4,s,s]"]
     assert [kernel["emitter"] for kernel in data["kernels"]].count("stitch") >= 1
@@ -230,10 +208,9 @@ def test_list_says_what_runs_by_a_library(capsys: pytest.CaptureFixture[str]) ->
     assert all(launch["block"] in ([128, 1, 1], [256, 1, 1], [512, 1, 1]) for launch in launches)
 
 
-def test_list_is_of_what_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_is_of_what_runs() -> None:
     """Fusions first, each once, then library calls; an op in a fusion has no row; what neither computes has one."""
-    assert main(["list", str(CORPUS / "layer.mlir")]) == 0
-    *rows, end = capsys.readouterr().out.splitlines()
+    *rows, end = printed("list", CORPUS / "layer.mlir").splitlines()
     kinds = [row.split()[3].strip("()") if "(" in row else row.split()[2] for row in rows]
     assert kinds == sorted(kinds, key=lambda kind: not kind.startswith("k"))
     assert kinds.count("dot") == 4
@@ -243,9 +220,8 @@ def test_list_is_of_what_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert "in NumPy" not in "".join(rows)
 
 
-def test_explain_of_a_program_begins_with_what_it_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", str(CORPUS / "layer.mlir")]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_explain_of_a_program_begins_with_what_it_runs() -> None:
+    lines = printed("explain", CORPUS / "layer.mlir").splitlines()
     assert re.fullmatch(r"\S+ for h200: \d+ kernels and 4 library calls, .* us", lines[0])
     assert lines[2].split()[:4] == ["share", "time", "what", "how"]
     assert lines.index("fusions") < lines.index("symbols")
@@ -253,11 +229,9 @@ def test_explain_of_a_program_begins_with_what_it_runs(capsys: pytest.CaptureFix
 
 
 @needs(*PTX)
-def test_code_of_all_kernels_is_one_text(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compile", OUTER]) == 0
-    code = capsys.readouterr().out
-    assert main(["list", OUTER, "--json"]) == 0
-    kernels = json.loads(capsys.readouterr().out)["kernels"]
+def test_code_of_all_kernels_is_one_text() -> None:
+    code = printed("compile", OUTER)
+    kernels = json.loads(printed("list", OUTER, "--json"))["kernels"]
     names = [launch["kernel"] for kernel in kernels for launch in kernel["launch"]]
     assert names
     assert all(f".entry {name}(" in code for name in names)
@@ -280,11 +254,8 @@ def test_code_of_all_kernels_is_one_text(capsys: pytest.CaptureFixture[str]) -> 
         (["compile", NEGATE, "--mixed-precision", "f16"], "--mixed-precision is for programs (StableHLO)"),
     ],
 )
-def test_options_of_the_other_system_are_usage_errors(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(arguments) == 2
-    assert message in capsys.readouterr().err
+def test_options_of_the_other_system_are_usage_errors(arguments: list[str], message: str) -> None:
+    assert message in messages(2, *arguments)
 
 
 @pytest.mark.parametrize(
@@ -293,39 +264,31 @@ def test_options_of_the_other_system_are_usage_errors(
         (["maps", OUTER], "indexing maps are of the fusions of HLO text"),
     ],
 )
-def test_verbs_of_modules_refuse_a_program_and_say_which_take_it(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(arguments) == 1
-    said = capsys.readouterr().err
+def test_verbs_of_modules_refuse_a_program_and_say_which_take_it(arguments: list[str], message: str) -> None:
+    said = messages(1, *arguments)
     assert f"{OUTER} is a program in StableHLO: {message}" in said
     assert "help: run, check, compile, explain and list take programs" in said
 
 
 @pytest.mark.parametrize("platform", ["cuda", "gpu"])
-def test_without_a_gpu_a_program_says_so_before_it_is_compiled(
-    platform: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_gpu_a_program_says_so_before_it_is_compiled(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
-    assert main(["run", OUTER, "--platform", platform, "--sizes", "m=2,n=3"]) == 4
-    assert "--platform cuda: CuPy is not installed" in capsys.readouterr().err
+    assert "--platform cuda: CuPy is not installed" in messages(
+        4, "run", OUTER, "--platform", platform, "--sizes", "m=2,n=3"
+    )
 
 
-def test_optimize_wants_static_sizes_and_says_what_takes_others(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["optimize", OUTER]) == 1
-    said = capsys.readouterr().err
+def test_optimize_wants_static_sizes_and_says_what_takes_others() -> None:
+    said = messages(1, "optimize", OUTER)
     assert f"{OUTER}:" in said
     assert "a size is unknown" in said
     assert "compile and run take unknown sizes" in said
 
 
-def test_a_file_of_another_kind_of_mlir_is_located(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "kernel.mlir"
-    path.write_text(
-        "module {\n  func.func @f(%x: memref<4xf32>) -> memref<4xf32> {\n    return %x : memref<4xf32>\n  }\n}\n"
-    )
-    assert main(["run", str(path)]) == 1
-    assert f"{path}:2:" in capsys.readouterr().err
+def test_a_file_of_another_kind_of_mlir_is_located(tmp_path: Path) -> None:
+    text = "module {\n  func.func @f(%x: memref<4xf32>) -> memref<4xf32> {\n    return %x : memref<4xf32>\n  }\n}\n"
+    path = written(tmp_path / "kernel.mlir", text)
+    assert f"{path}:2:" in messages(1, "run", path)
 
 
 @pytest.mark.parametrize(
@@ -336,6 +299,5 @@ def test_a_file_of_another_kind_of_mlir_is_located(tmp_path: Path, capsys: pytes
         ["bundle", "nowhere.mlir", "--abi", "c", "-o", "nowhere"],
     ],
 )
-def test_a_file_that_is_not_there_is_not_called_hlo_text(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(words) == 1
-    assert "error: [file] nowhere.mlir: No such file or directory" in capsys.readouterr().err
+def test_a_file_that_is_not_there_is_not_called_hlo_text(words: list[str]) -> None:
+    assert "error: [file] nowhere.mlir: No such file or directory" in messages(1, *words)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from in_process import called, messages, printed, written
 
 from xla_emitters.errors import DataError
 from xla_emitters.explore.check.any_llvm_ir import LlvmIrKernel
@@ -61,10 +62,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("files")
-def test_a_kernel_is_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_kernel_is_run() -> None:
     words = ["run", "scale.ptx", "--launch", "8x128", "--inputs", "in.npz", "--outputs", "out.npz", "--access-report"]
-    assert main(words) == 0
-    out = capsys.readouterr().out
+    out = printed(*words)
     assert out.startswith("r0 = f32[1000]\nr1 = f32[1000]\nran 8x1x1 blocks of 128x1x1 threads on the CPU")
     assert "scale.ptx:12:3" in out
     with np.load("out.npz") as found:
@@ -74,25 +74,27 @@ def test_a_kernel_is_run(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("files")
-def test_llvm_ir_is_run_and_checked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_llvm_ir_is_run_and_checked() -> None:
     assert main(["run", "scale.ll", "--launch", "8x128", "--inputs", "in.npz", "--outputs", "out.npz"]) == 0
     with np.load("out.npz") as found:
         np.testing.assert_array_equal(found["r1"], np.arange(1000) * 3)
-    assert main(["check", "scale.ll", "--launch", "8x128", "--inputs", "short.npz"]) == 3
-    assert "scale.ll:13:3: error: [simt] llvm.store in block 7, thread 4 writes index 900" in capsys.readouterr().err
-    assert main(["run", "scale.ll", "--inputs", "in.npz"]) == 2
-    assert "scale.ll is LLVM IR, which does not say how it is launched" in capsys.readouterr().err
-    assert main(["run", "scale.ll", "--launch", "8x128"]) == 1
-    assert "p0: !llvm.ptr x, p1: !llvm.ptr y, p2: i32 n, p3: f32 by" in capsys.readouterr().err
+    assert "scale.ll:13:3: error: [simt] llvm.store in block 7, thread 4 writes index 900" in messages(
+        3, "check", "scale.ll", "--launch", "8x128", "--inputs", "short.npz"
+    )
+    assert "scale.ll is LLVM IR, which does not say how it is launched" in messages(
+        2, "run", "scale.ll", "--inputs", "in.npz"
+    )
+    assert "p0: !llvm.ptr x, p1: !llvm.ptr y, p2: i32 n, p3: f32 by" in messages(
+        1, "run", "scale.ll", "--launch", "8x128"
+    )
 
 
 @pytest.mark.usefixtures("files")
-def test_a_kernel_is_checked_for_faults(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "scale.ptx", "--launch", "8x128", "--inputs", "in.npz"]) == 0
-    out = capsys.readouterr().out
+def test_a_kernel_is_checked_for_faults() -> None:
+    out = printed("check", "scale.ptx", "--launch", "8x128", "--inputs", "in.npz")
     assert out == "scale.ptx  ok  8 blocks of 128 threads without a fault; there is no reference for numbers\n"
-    assert main(["check", "scale.ptx", "--launch", "8x128", "--inputs", "short.npz"]) == 3
-    out, err = capsys.readouterr()
+    code, out, err = called("check", "scale.ptx", "--launch", "8x128", "--inputs", "short.npz")
+    assert code == 3
     assert "writes index 900 of argument 1" in out
     assert "scale.ptx:14:3: error:" in err
     assert main(["run", "scale.ptx", "--launch", "8x128", "--inputs", "short.npz"]) == 1
@@ -113,9 +115,8 @@ def test_a_kernel_is_checked_for_faults(capsys: pytest.CaptureFixture[str]) -> N
         ),
     ],
 )
-def test_what_is_missing_is_said(words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "scale.ptx", *words]) == code
-    assert said in capsys.readouterr().err
+def test_what_is_missing_is_said(words: list[str], code: int, said: str) -> None:
+    assert said in messages(code, "run", "scale.ptx", *words)
 
 
 @pytest.mark.usefixtures("files")
@@ -126,10 +127,9 @@ def test_what_is_missing_is_said(words: list[str], code: int, said: str, capsys:
         *(["check", *each] for each in (["--stages", "flat"], ["--atol", "1"], ["--fusion", "f"], ["--seed", "1"])),
     ],
 )
-def test_options_that_would_be_ignored_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_that_would_be_ignored_are_refused(words: list[str]) -> None:
     given = ["scale.ptx", "--launch", "8x128", "--inputs", "in.npz"]
-    assert main([*words, *given]) == 2
-    assert f"{words[1]} is for modules and programs; scale.ptx is PTX or LLVM IR" in capsys.readouterr().err
+    assert f"{words[1]} is for modules and programs; scale.ptx is PTX or LLVM IR" in messages(2, *words, *given)
     if words[0] == "run":
         assert main(["run", "--platform", "cpu", "--max-memory", "1G", "--sanitize", *given]) == 0
 
@@ -152,9 +152,7 @@ END: ret;
 """
 
 
-def test_tensor_maps_and_clusters(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tensor_maps_and_clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One map has its array for itself, the other one names the array of another parameter."""
     monkeypatch.chdir(tmp_path)
     Path("turn.ptx").write_text(MAPPED)
@@ -167,22 +165,16 @@ def test_tensor_maps_and_clusters(
     with np.load("out.npz") as found:
         assert sorted(found.files) == ["r0", "r2"]
         np.testing.assert_array_equal(found["r2"], np.concatenate([array[8:], array[:8]]))
-    assert main(["run", *words, "--tensor-map", "p0,box"]) == 2
-    assert main(["run", *words[:-1], "p1=p2,box=8x17"]) == 1
-    said = capsys.readouterr().err
-    assert "is no tensor map" in said
+    assert "is no tensor map" in messages(2, "run", *words, "--tensor-map", "p0,box")
+    said = messages(1, "run", *words[:-1], "p1=p2,box=8x17")
     assert "are no multiple of 16" in said
 
 
 @pytest.mark.parametrize(("file", "text", "kind"), [("k.ptx", TEXT, "PTX"), ("k.ll", LLVM_IR, "LLVM IR")])
 @pytest.mark.parametrize("verb", ["compile", "list", "explain", "cost", "maps"])
-def test_verbs_of_hlo_text_say_who_takes_it(
-    verb: str, file: str, text: str, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / file
-    path.write_text(text)
-    assert main([verb, str(path)]) == 1
-    said = capsys.readouterr().err
+def test_verbs_of_hlo_text_say_who_takes_it(verb: str, file: str, text: str, kind: str, tmp_path: Path) -> None:
+    path = written(tmp_path / file, text)
+    said = messages(1, verb, path)
     assert f"{file}:1:1: error: [hlo.parse] this is {kind}, not HLO text" in said
     assert f"the commands run and check take it, in a file FILE{path.suffix}, with --launch" in said
 

@@ -11,12 +11,12 @@ import time
 from pathlib import Path
 
 import pytest
+from in_process import called, messages, written
 from runtime.planted_faults import Fault, planted
 from runtime.small_programs import PROGRAMS
 
 from xla_emitters.text.hlo import parse_hlo
 from xla_emitters.text.stablehlo import parse_stablehlo
-from xla_emitters.tools.main import main
 from xla_emitters.tools.reduce_verb import is_interesting
 
 MLIR = Path(__file__).parents[3] / "examples" / "softmax.mlir"
@@ -24,70 +24,58 @@ MLIR = Path(__file__).parents[3] / "examples" / "softmax.mlir"
 
 @pytest.fixture
 def gelu(tmp_path: Path) -> Path:
-    path = tmp_path / "my gelu.hlo"
-    path.write_text(PROGRAMS["gelu"])
+    path = written(tmp_path / "my gelu.hlo", PROGRAMS["gelu"])
     return path
 
 
 @pytest.mark.parametrize("command", ["grep -q 'tanh('", "grep -q 'tanh(' {}", "cat {} | grep 'tanh('"])
-def test_a_command(command: str, gelu: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reduce", str(gelu), "--keep", command]) == 0
-    out, err = capsys.readouterr()
+def test_a_command(command: str, gelu: Path) -> None:
+    code, out, err = called("reduce", gelu, "--keep", command)
+    assert code == 0
     assert " tanh(" in out
     assert len(out.splitlines()) == 6
     assert err.startswith("17 -> 1 instruction, ")
 
 
-def test_output_and_json(gelu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_and_json(gelu: Path, tmp_path: Path) -> None:
     small = tmp_path / "small.hlo"
-    assert main(["reduce", str(gelu), "--keep", "grep -q 'tanh('", "-o", str(small), "--json"]) == 0
-    data = json.loads(capsys.readouterr().err)
+    data = json.loads(messages(0, "reduce", gelu, "--keep", "grep -q 'tanh('", "-o", small, "--json"))
     assert (data["before"], data["after"], data["finished"]) == (17, 1, True)
     parse_hlo(small.read_text())
 
 
-def test_wrong_numbers(gelu: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_numbers(gelu: Path) -> None:
     with planted(Fault("xla-flatten-tensors", "arith.mulf", "bf16")):
-        assert main(["reduce", str(gelu), "--keep-wrong", "--target", "t4"]) == 0
-    out, err = capsys.readouterr()
+        code, out, err = called("reduce", gelu, "--keep-wrong", "--target", "t4")
+    assert code == 0
     assert err.startswith("wrong at the stage flat\n")
     assert out.count("multiply(") == 1
     assert "-> 1 instruction" in err
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "message"),
+    ("words", "message"),
     [
-        (["--keep", "false"], 2, "not true of the file"),
-        (["--keep", "echo no such thing >&2; exit 3;"], 2, "the command ended with 3:\n    no such thing\n"),
-        (["--keep-wrong"], 2, "check finds nothing wrong in it"),
-        (["--keep-crash"], 2, "does not fail by a bug of ours"),
-        (["--keep", "true", "--budget", "0"], 2, "above 0"),
-        (["--keep", "true", "--keep-wrong"], 2, "not allowed with"),
-        ([], 2, "required"),
+        (["--keep", "false"], "not true of the file"),
+        (["--keep", "echo no such thing >&2; exit 3;"], "the command ended with 3:\n    no such thing\n"),
+        (["--keep-wrong"], "check finds nothing wrong in it"),
+        (["--keep-crash"], "does not fail by a bug of ours"),
+        (["--keep", "true", "--budget", "0"], "above 0"),
+        (["--keep", "true", "--keep-wrong"], "not allowed with"),
+        ([], "required"),
     ],
 )
-def test_what_is_refused(
-    words: list[str], code: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "bytes.hlo"
-    path.write_text(PROGRAMS["bytes"])
-    with pytest.raises(SystemExit) as ended:
-        sys.exit(main(["reduce", str(path), *words]))
-    assert ended.value.code == code
-    assert message in capsys.readouterr().err
+def test_what_is_refused(words: list[str], message: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "bytes.hlo", PROGRAMS["bytes"])
+    assert message in messages(2, "reduce", path, *words)
 
 
-def test_files_that_cannot_be_reduced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    broken = tmp_path / "broken.hlo"
-    broken.write_text("HloModule m\nENTRY e { ROOT %x = f32[2] nonsense() }\n")
-    assert main(["reduce", str(broken), "--keep", "true"]) == 1
-    assert main(["reduce", str(tmp_path / "none.hlo"), "--keep", "true"]) == 1
-    wrong = tmp_path / "wrong.mlir"
-    wrong.write_text(MLIR.read_text().replace("dims = [0]", "dims = [7]", 1))
-    capsys.readouterr()
-    assert main(["reduce", str(wrong), "--keep", "true"]) == 1
-    assert str(wrong) in capsys.readouterr().err
+def test_files_that_cannot_be_reduced(tmp_path: Path) -> None:
+    broken = written(tmp_path / "broken.hlo", "HloModule m\nENTRY e { ROOT %x = f32[2] nonsense() }\n")
+    for file in broken, tmp_path / "none.hlo":
+        messages(1, "reduce", file, "--keep", "true")
+    wrong = written(tmp_path / "wrong.mlir", MLIR.read_text().replace("dims = [0]", "dims = [7]", 1))
+    assert str(wrong) in messages(1, "reduce", wrong, "--keep", "true")
 
 
 @pytest.mark.parametrize(
@@ -98,58 +86,48 @@ def test_files_that_cannot_be_reduced(tmp_path: Path, capsys: pytest.CaptureFixt
         ("softmax.mlir", ["--pipeline", "builtin.module(xla-cse)"], "--pipeline is for modules"),
     ],
 )
-def test_options_of_the_other_kind_of_text(
-    name: str, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["reduce", str(MLIR.parent / name), "--keep", "true", *words]) == 2
-    assert message in capsys.readouterr().err
+def test_options_of_the_other_kind_of_text(name: str, words: list[str], message: str) -> None:
+    assert message in messages(2, "reduce", MLIR.parent / name, "--keep", "true", *words)
 
 
-def test_a_program_of_unknown_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_program_of_unknown_sizes(tmp_path: Path) -> None:
     """The candidates are files of StableHLO, and so is the result."""
     command = "case {} in *.mlir) grep -q stablehlo.tanh {} && grep -q '?x8xf32' {};; *) exit 1;; esac"
     small = tmp_path / "small.mlir"
-    assert main(["reduce", str(MLIR.with_name("dense.mlir")), "--keep", command, "-o", str(small)]) == 0
-    assert capsys.readouterr().err.startswith("8 -> 1 instruction, ")
+    said = messages(0, "reduce", MLIR.with_name("dense.mlir"), "--keep", command, "-o", small)
+    assert said.startswith("8 -> 1 instruction, ")
     text = small.read_text()
     assert "tensor<?x8xf32>" in text
     parse_stablehlo(text)
 
 
-def test_wrong_numbers_of_a_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_numbers_of_a_program(tmp_path: Path) -> None:
     """The sum of the product and the bias is wrong in kernels."""
     dense, small = MLIR.with_name("dense.mlir"), tmp_path / "small.mlir"
     words = ["reduce", str(dense), "--keep-wrong", "-o", str(small)]
     with planted(Fault("xla-convert-scf-to-cf", "arith.addf", "f32")):
-        assert main([*words, "--sizes", "rows=3"]) == 1
-        assert "no size 'rows': its sizes are d0" in capsys.readouterr().err
-        assert main([*words, "--sizes", "d0=3", "--json"]) == 0
-        said = capsys.readouterr().err.splitlines()
+        assert "no size 'rows': its sizes are d0" in messages(1, *words, "--sizes", "rows=3")
+        said = messages(0, *words, "--sizes", "d0=3", "--json").splitlines()
     assert said[0] == "wrong at the stage llvm-dialect"
     data = json.loads(said[-1])
     assert (data["before"], data["after"], data["finished"]) == (8, 1, True)
     assert data.get("sizes", {}) == {}  # the addition is wrong at sizes that are known, too
     assert "stablehlo.add" in small.read_text()
-    assert main(words) == 1
-    assert "--sizes d0=2" in capsys.readouterr().err
+    assert "--sizes d0=2" in messages(1, *words)
 
 
-def test_a_command_that_changes_its_mind_is_refused(
-    gelu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_that_changes_its_mind_is_refused(gelu: Path, tmp_path: Path) -> None:
     """Yes, then no, about one file."""
     flag = tmp_path / "flag"
     toggling = f": {{}}; if [ -e '{flag}' ]; then rm '{flag}'; exit 1; else touch '{flag}'; fi"
-    assert main(["reduce", str(gelu), "--keep", toggling]) == 2
-    assert "does not always say the same" in capsys.readouterr().err
+    assert "does not always say the same" in messages(2, "reduce", gelu, "--keep", toggling)
 
 
-def test_a_command_that_hangs_is_a_no(gelu: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_that_hangs_is_a_no(gelu: Path) -> None:
     command = "grep -q cube {} || sleep 30"
     began = time.monotonic()
-    assert main(["reduce", str(gelu), "--keep", command, "--timeout", "0.2", "--budget", "3"]) == 0
-    assert time.monotonic() - began < 20
-    out, err = capsys.readouterr()
+    code, out, err = called("reduce", gelu, "--keep", command, "--timeout", "0.2", "--budget", "3")
+    assert (code, time.monotonic() - began < 20) == (0, True)
     assert "cube" in out
     assert "took longer than 0.2 s and counted as no: --timeout" in err
 
@@ -162,9 +140,10 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) 
     assert not late.exists()
 
 
-def test_a_command_that_hangs_on_the_file_itself_is_told(gelu: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reduce", str(gelu), "--keep", "sleep 30;:", "--timeout", "0.2"]) == 2
-    assert "the command takes longer than 0.2 s for the file itself" in capsys.readouterr().err
+def test_a_command_that_hangs_on_the_file_itself_is_told(gelu: Path) -> None:
+    assert "the command takes longer than 0.2 s for the file itself" in messages(
+        2, "reduce", gelu, "--keep", "sleep 30;:", "--timeout", "0.2"
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
@@ -194,8 +173,6 @@ def test_ctrl_c_writes_the_best_so_far(gelu: Path, tmp_path: Path) -> None:
     parse_hlo(text)
 
 
-def test_a_file_that_is_no_hlo_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "cut.hlo"
-    path.write_text(PROGRAMS["gelu"][:200])
-    assert main(["reduce", str(path), "--keep", "true"]) == 1
-    assert f"{path}:" in capsys.readouterr().err
+def test_a_file_that_is_no_hlo_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path / "cut.hlo", PROGRAMS["gelu"][:200])
+    assert f"{path}:" in messages(1, "reduce", path, "--keep", "true")

@@ -7,12 +7,14 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 import ml_dtypes
 import numpy as np
 import pytest
+from in_process import called, messages, written
 from runtime.small_programs import GELU, PROGRAMS
 from tools_here import PTX, needs
 from unit.runtime.fake_gpu import fake_cupy
@@ -41,10 +43,7 @@ def cupy(no_gpu: None) -> Iterator[ModuleType]:
         yield module
 
 
-def run(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:
-    code = main(["run", *(str(word) for word in words)])
-    out, err = capsys.readouterr()
-    return code, out, err
+run = partial(called, "run")
 
 
 def test_results_on_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
@@ -57,10 +56,10 @@ def test_results_on_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -
 
 
 @pytest.mark.parametrize("stage", RUNNABLE_STAGES)
-def test_every_stage_computes_the_same(stage: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_every_stage_computes_the_same(stage: str, tmp_path: Path) -> None:
     """Two outputs, from drawn inputs, to a file."""
     path = tmp_path / "out.npz"
-    code, out, err = run(capsys, EXAMPLES / "two_outputs.hlo", "--stage", stage, "--outputs", path)
+    code, out, err = run(EXAMPLES / "two_outputs.hlo", "--stage", stage, "--outputs", path)
     assert (code, err) == (0, "")
     assert out.splitlines() == [
         "r0 = f32[8,64]",
@@ -77,10 +76,10 @@ def test_every_stage_computes_the_same(stage: str, capsys: pytest.CaptureFixture
         assert np.array_equal(arrays["r1"], (x * x).reshape(512))
 
 
-def test_the_seed_chooses_the_inputs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_seed_chooses_the_inputs(tmp_path: Path) -> None:
     results = []
     for number, seed in enumerate((5, 5, 6)):
-        run(capsys, NEGATE, "--seed", str(seed), "--outputs", tmp_path / f"{number}.npz", "--no-reference")
+        run(NEGATE, "--seed", str(seed), "--outputs", tmp_path / f"{number}.npz", "--no-reference")
         with np.load(tmp_path / f"{number}.npz") as arrays:
             results.append(arrays["r0"])
     assert np.array_equal(results[0], results[1])
@@ -91,21 +90,19 @@ def test_the_seed_chooses_the_inputs(capsys: pytest.CaptureFixture[str], tmp_pat
 @pytest.mark.parametrize(
     "words", [["run"], ["check"], ["bisect"], ["bundle", "-o", "x.zip"], ["reduce", "--keep-wrong"]]
 )
-def test_a_seed_is_an_integer_from_0(words: list[str], seed: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_seed_is_an_integer_from_0(words: list[str], seed: str) -> None:
     """As NumPy's `default_rng` takes them."""
-    with pytest.raises(SystemExit, match="2"):
-        main([*words, str(NEGATE), "--seed", seed])
-    assert f"argument --seed: '{seed}' is no integer of 0 or more" in capsys.readouterr().err
+    said = messages(2, *words, NEGATE, "--seed", seed)
+    assert f"argument --seed: '{seed}' is no integer of 0 or more" in said
 
 
-def test_arrays_go_in_and_come_out(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_arrays_go_in_and_come_out(tmp_path: Path) -> None:
     """bf16 as a bit pattern beside its name; the results of one run are inputs of the next."""
-    hlo = tmp_path / "gelu.hlo"
-    hlo.write_text(GELU)
+    hlo = written(tmp_path / "gelu.hlo", GELU)
     spec = ArraySpec("bf16", (5, 64, 128), (2, 1, 0))
     x = np.linspace(-3, 3, 5 * 64 * 128).reshape(5, 64, 128).astype(ml_dtypes.bfloat16)
     save_arrays(tmp_path / "in.npz", "p", [x], [spec])
-    code, _, err = run(capsys, hlo, "--inputs", tmp_path / "in.npz", "--outputs", tmp_path / "out.npz")
+    code, _, err = run(hlo, "--inputs", tmp_path / "in.npz", "--outputs", tmp_path / "out.npz")
     assert (code, err) == (0, "")
     (y,) = load_arrays(tmp_path / "out.npz", "r", [spec])
     assert y.dtype == ml_dtypes.bfloat16
@@ -114,29 +111,27 @@ def test_arrays_go_in_and_come_out(capsys: pytest.CaptureFixture[str], tmp_path:
     assert np.allclose(y.astype(np.float64), wide * (1 + np.tanh(0.79785 * (wide + 0.044708 * wide**3))) / 2, atol=0.05)
 
 
-def test_pred_is_bool_in_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    hlo = tmp_path / "not.hlo"
-    hlo.write_text((EXAMPLES / "not_pred.hlo").read_text().replace("6,512,4096", "6,5,4"))
+def test_pred_is_bool_in_files(tmp_path: Path) -> None:
+    hlo = written(tmp_path / "not.hlo", (EXAMPLES / "not_pred.hlo").read_text().replace("6,512,4096", "6,5,4"))
     x = np.arange(120).reshape(6, 5, 4) % 3 == 0
     np.savez(tmp_path / "in.npz", p0=x)
-    code, _, err = run(capsys, hlo, "--inputs", tmp_path / "in.npz", "--outputs", tmp_path / "out.npz")
+    code, _, err = run(hlo, "--inputs", tmp_path / "in.npz", "--outputs", tmp_path / "out.npz")
     assert (code, err) == (0, "")
     with np.load(tmp_path / "out.npz") as arrays:
         assert arrays["r0"].dtype == np.bool_
         assert np.array_equal(arrays["r0"], ~x)
 
 
-def test_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(NEGATE.read_bytes())))
-    code, out, _ = run(capsys, "-")
+def test_standard_input() -> None:
+    code, out, _ = run("-", stdin=NEGATE.read_bytes())
     assert code == 0
     assert out.endswith("20 of 20 elements bit-identical to the NumPy reference\n")
 
 
 @needs(*PTX)
-def test_the_table_of_stages(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_table_of_stages(tmp_path: Path) -> None:
     """One row a stage with ops and milliseconds, the launch, and the IR of every pass and the PTX in a folder."""
-    code, out, _ = run(capsys, NEGATE, "--show-stages", "--print-ir-tree-dir", tmp_path / "tree")
+    code, out, _ = run(NEGATE, "--show-stages", "--print-ir-tree-dir", tmp_path / "tree")
     lines = out.splitlines()
     assert code == 0
     assert lines[0].split() == ["stage", "ops", "ms"]
@@ -150,41 +145,34 @@ def test_the_table_of_stages(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     assert ".visible .entry negate" in (tmp_path / "tree" / names[-1]).read_text()
 
 
-def fed(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
-    """Puts `data` on standard input."""
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
-
-
-def test_arrays_from_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arrays_from_standard_input() -> None:
     """As `run --outputs -` of another program would write them."""
     file = io.BytesIO()
     np.savez(file, p0=np.arange(20, dtype=np.float32))
-    fed(monkeypatch, file.getvalue())
-    code, out, err = run(capsys, NEGATE, "--inputs", "-", "--stage", "hlo")
+    code, out, err = run(NEGATE, "--inputs", "-", "--stage", "hlo", stdin=file.getvalue())
     assert (code, err) == (0, "")
     assert out.endswith("20 of 20 elements bit-identical to the NumPy reference\n")
-    fed(monkeypatch, file.getvalue()[:-20])
-    code, out, err = run(capsys, NEGATE, "--inputs", "-")
+    code, out, err = run(NEGATE, "--inputs", "-", stdin=file.getvalue()[:-20])
     assert (code, out) == (1, "")
     assert err.startswith("error: [arrays] standard input is not an .npz file")
 
 
 def test_standard_input_is_read_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    code, _, err = run(capsys, "-", "--inputs", "-")
+    code, _, err = run("-", "--inputs", "-")
     assert (code, err) == (2, "error: [run] '-' is given more than once, but standard input can be read only once\n")
     monkeypatch.setattr(sys, "stdin", None)  # as Python leaves it where a shell closed it
-    for words in ("-",), (NEGATE, "--inputs", "-"):
-        code, _, err = run(capsys, *words)
-        assert (code, err) == (2, "error: [read] standard input is closed\n")
+    for words in ["-"], [str(NEGATE), "--inputs", "-"]:
+        assert main(["run", *words]) == 2
+        assert capsys.readouterr().err == "error: [read] standard input is closed\n"
 
 
-def test_json_and_several_runs_of_a_module(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_json_and_several_runs_of_a_module(tmp_path: Path) -> None:
     """One compilation; the same keys as of a program."""
     pairs = list[str | Path]()
     for name in "ab":
         np.savez(tmp_path / f"{name}.npz", p0=np.full(20, ord(name), np.float32))
         pairs += ["--inputs", str(tmp_path / f"{name}.npz"), "--outputs", str(tmp_path / f"{name}.out.npz")]
-    code, out, err = run(capsys, NEGATE, *pairs, "--json")
+    code, out, err = run(NEGATE, *pairs, "--json")
     assert (code, err) == (0, "")
     data = json.loads(out)
     assert (data["compiles"], data["kernels"], data["library_calls"]) == (1, 1, 0)
@@ -197,7 +185,7 @@ def test_json_and_several_runs_of_a_module(capsys: pytest.CaptureFixture[str], t
 # ---- verdicts and faults ----
 
 
-def test_wrong_numbers_end_with_three(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_numbers_end_with_three(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel that forgets the sign, as the executor would show it."""
     from xla_emitters.runtime.cpu import cpu_launcher
 
@@ -209,12 +197,12 @@ def test_wrong_numbers_end_with_three(capsys: pytest.CaptureFixture[str], monkey
         return [result]
 
     monkeypatch.setattr(cpu_launcher, "run_program", wrong)
-    code, out, err = run(capsys, NEGATE)
+    code, out, err = run(NEGATE)
     assert code == 3
     assert err.count("differs from the NumPy reference: r0: 1 of 20 elements") == 1
     assert "NumPy reference" not in out
     assert re.search(r"r0\[7\] is -?\d\.\d+, wanted -?\d\.\d+", err)
-    assert run(capsys, NEGATE, "--no-reference")[0] == 0
+    assert run(NEGATE, "--no-reference")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -250,18 +238,12 @@ def test_wrong_numbers_end_with_three(capsys: pytest.CaptureFixture[str], monkey
     ],
 )
 def test_faults(
-    words: list[str | Path],
-    code: int,
-    message: str,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    words: list[str | Path], code: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     np.savez("wrong.npz", p0=np.zeros(21, np.float32))
     Path("empty.npz").touch()
-    got, _, err = run(capsys, *words)
-    assert got == code
+    err = messages(code, "run", *words)
     assert err.startswith(message), err
     assert "Traceback" not in err
 
@@ -271,22 +253,19 @@ def test_faults(
 
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("platform", ["auto", "cuda"])
-def test_on_the_gpu(
-    name: str, platform: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, cupy: ModuleType
-) -> None:
+def test_on_the_gpu(name: str, platform: str, tmp_path: Path, cupy: ModuleType) -> None:
     """Compiled for the device that is found, launched there, compared here."""
-    hlo = tmp_path / "program.hlo"
-    hlo.write_text(PROGRAMS[name])
-    code, out, err = run(capsys, hlo, "--platform", platform)
+    hlo = written(tmp_path / "program.hlo", PROGRAMS[name])
+    code, out, err = run(hlo, "--platform", platform)
     assert (code, err) == (0, "")
     assert "ran on the GPU (sm_75) in" in out
     assert re.search(r"(\d+) of \1 elements", out)
     assert cupy.launches == ["fusion"]
 
 
-def test_with_a_gpu_a_stage_still_runs_on_the_cpu(capsys: pytest.CaptureFixture[str], cupy: ModuleType) -> None:
+def test_with_a_gpu_a_stage_still_runs_on_the_cpu(cupy: ModuleType) -> None:
     for words in (["--stage", "flat"], ["--platform", "cpu"]):
-        _, out, _ = run(capsys, NEGATE, *words)
+        _, out, _ = run(NEGATE, *words)
         assert "ran on the CPU" in out
     assert cupy.launches == []
 
@@ -296,9 +275,9 @@ def test_with_a_gpu_a_stage_still_runs_on_the_cpu(capsys: pytest.CaptureFixture[
 TRANSPOSE = Path(__file__).parents[2] / "filecheck" / "emitters" / "transpose" / "seed_listing.hlo"
 
 
-def test_accesses_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
+def test_accesses_are_reported() -> None:
     """A tile of 33 columns: no bank conflict either way."""
-    code, out, err = run(capsys, TRANSPOSE, "--stage", "xla_gpu", "--access-report", "--sanitize")
+    code, out, err = run(TRANSPOSE, "--stage", "xla_gpu", "--access-report", "--sanitize")
     assert (code, err) == (0, "")
     reads, writes, total, head, *rows = out[out.index("kernel fusion:") :].splitlines()[1:9]
     assert [line.split(":")[0] for line in (reads, writes, total)] == ["global reads", "global writes", "shared memory"]
@@ -310,17 +289,17 @@ def test_accesses_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("flag", ["--sanitize", "--access-report"])
-def test_only_threads_on_the_cpu_are_watched(flag: str, capsys: pytest.CaptureFixture[str], cupy: ModuleType) -> None:
-    code, _, err = run(capsys, NEGATE, "--platform", "cuda", flag)
+def test_only_threads_on_the_cpu_are_watched(flag: str, cupy: ModuleType) -> None:
+    code, _, err = run(NEGATE, "--platform", "cuda", flag)
     assert (code, f"{flag} works only on the CPU" in err) == (2, True)
     for stage in ("hlo", "graph"):
-        code, _, err = run(capsys, NEGATE, "--stage", stage, flag)
+        code, _, err = run(NEGATE, "--stage", stage, flag)
         assert (code, f"{flag} needs threads, and stage {stage} has none" in err) == (2, True)
-    code, out, _ = run(capsys, NEGATE, flag)
+    code, out, _ = run(NEGATE, flag)
     assert (code, "ran on the CPU at stage llvm-dialect" in out) == (0, True)
 
 
-def test_a_race_ends_the_run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_race_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """An emitter that forgets to wait."""
     from xla_emitters.runtime.cpu import cpu_launcher
 
@@ -332,8 +311,8 @@ def test_a_race_ends_the_run(capsys: pytest.CaptureFixture[str], monkeypatch: py
         return right(module, kernel)
 
     monkeypatch.setattr(cpu_launcher, "ExecutableKernel", without_barriers)
-    assert run(capsys, TRANSPOSE, "--platform", "cpu")[0] == 0
-    code, _, err = run(capsys, TRANSPOSE, "--platform", "cpu", "--sanitize")
+    assert run(TRANSPOSE, "--platform", "cpu")[0] == 0
+    code, _, err = run(TRANSPOSE, "--platform", "cpu", "--sanitize")
     assert code != 0
     assert re.search(
         r"llvm.load in block 0, thread \d+ reads bytes .* of @shared_0, which thread .* wrote: a race", err

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pytest
 from chromium import MISSING, browser
+from in_process import messages, written
 
 from xla_emitters.explore.page.write import served_html
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.program import Program
-from xla_emitters.tools.main import main
 from xla_emitters.tools.page_server import PageServer, files_of
 from xla_emitters.tools.served import Answerer, Asked, answer
 
@@ -216,11 +216,9 @@ def test_connections_wait_for_their_turn(tmp_path: Path) -> None:
             opened.enter_context(socket.create_connection(("127.0.0.1", server.server_port), timeout=5))
 
 
-def test_what_cannot_be_served_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["serve", str(tmp_path / "none.hlo")]) == 2
-    assert "there is no" in capsys.readouterr().err
-    assert main(["serve", str(tmp_path)]) == 2
-    assert "nothing to serve in" in capsys.readouterr().err
+def test_what_cannot_be_served_is_said(tmp_path: Path) -> None:
+    assert "there is no" in messages(2, "serve", tmp_path / "none.hlo")
+    assert "nothing to serve in" in messages(2, "serve", tmp_path)
 
 
 def test_an_answer_that_is_late_is_ended() -> None:
@@ -244,8 +242,7 @@ def test_no_process_is_started_after_the_end() -> None:
 @pytest.mark.skipif(bool(MISSING), reason=f"not installed: {MISSING}")
 @pytest.mark.long  # a browser, and a dozen compilations
 def test_a_person_types_sees_the_diff_and_the_wrong_thread(tmp_path: Path) -> None:
-    path = tmp_path / "m.hlo"
-    path.write_text(HLO)
+    path = written(tmp_path / "m.hlo", HLO)
     answerer = Answerer(CompileOptions(), 60.0, None)
     said = "document.querySelector('#said')?.textContent"
     is_done = f"/^compiled, priced and checked.*numbers ok/.test({said})"

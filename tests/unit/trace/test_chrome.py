@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_process import messages, printed
 from tools_here import SASS, needs
 
 from xla_emitters.tools.main import main
@@ -50,8 +51,7 @@ def test_the_times_of_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main([*words, "--time-passes"]) == 0
     ((_, printed),) = tracks(capsys.readouterr().err).items()
     assert [span["name"] for span in printed] == names
-    assert main(words) == 2
-    assert "--trace OUT.json" in capsys.readouterr().err
+    assert "--trace OUT.json" in messages(2, *words)
 
 
 def test_the_steps_of_a_run(tmp_path: Path) -> None:
@@ -83,8 +83,7 @@ def test_the_expected_timeline(words: list[str], tmp_path: Path, capsys: pytest.
     found = tracks(out.read_text())
     assert list(found) == ["h200: compute", "a6000: compute"]
     capsys.readouterr()
-    assert main(["cost", *words, "--target", "h200", "--json"]) == 0
-    (target,) = json.loads(capsys.readouterr().out)["targets"]
+    (target,) = json.loads(printed("cost", *words, "--target", "h200", "--json"))["targets"]
     total = sum(row["time"] * row["launches"] for row in (*target["kernels"], *target["calls"]))
     assert sum(span["dur"] for span in found["h200: compute"]) == pytest.approx(total, rel=1e-3)
     assert main(["cost", *words, "--trace", str(out)]) == 2

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from in_process import printed
 
 from xla_emitters.tools.main import main
 from xla_emitters.trace.graph import Graph, Node, dot, model_explorer
@@ -50,9 +51,8 @@ def test_names_of_any_kind() -> None:
     assert json.loads(json.dumps(model_explorer(odd)))["graphs"][0]["nodes"][1]["namespace"] == "in_ner"
 
 
-def steps(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    assert main(["list", *words]) == 0
-    return capsys.readouterr().out
+def steps(*words: str) -> str:
+    return printed("list", *words)
 
 
 def test_the_steps_of_a_module(capsys: pytest.CaptureFixture[str]) -> None:

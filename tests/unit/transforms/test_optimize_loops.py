@@ -10,12 +10,12 @@ from xdsl.traits import IsTerminator
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir import scf
+from xla_emitters.rewrite.unrolling import trip_count_of_plain_loop
 from xla_emitters.runtime.simt import execute
 from xla_emitters.transforms.optimize_loops import (
     OptimizeLoopsPass,
     body_size,
     is_unrolled_later,
-    trip_count_of_plain_loop,
     unroll_factor,
     weight,
 )

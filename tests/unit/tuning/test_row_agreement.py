@@ -11,7 +11,7 @@ from xla_emitters.device import device
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.graph.buffers import kernel_arguments
 from xla_emitters.graph.entry import entry_of
-from xla_emitters.graph.view import HloFusion, view_of
+from xla_emitters.graph.view import FusionView, view_of
 from xla_emitters.pipelines.stitched_kernel import StitchedFusion, emit_stitched, rule_of, stitched
 from xla_emitters.text.hlo import parse_hlo
 from xla_emitters.tuning import row_agreement
@@ -31,14 +31,14 @@ ENTRY e { x = f32[%s] parameter(0)
   ROOT y = f32[%s] multiply(d, c) }"""
 
 
-def of(*dims: int) -> HloFusion:
+def of(*dims: int) -> FusionView:
     full, rows = ",".join(map(str, dims)), ",".join(map(str, dims[:-1]))
     last, leading = len(dims) - 1, ",".join(map(str, range(len(dims) - 1)))
     text = TEXT % (full, dims[-1], rows, last, full, leading, full, full, last, full)
     return view_of(entry_of(parse_hlo(text, "m")))
 
 
-def kernel_of(view: HloFusion) -> tuple[ModuleOp, StitchedFusion]:
+def kernel_of(view: FusionView) -> tuple[ModuleOp, StitchedFusion]:
     found = stitched(view)
     assert isinstance(found, StitchedFusion)
     return emit_stitched(view, device("h200"), rule_of(found, 132)), found

@@ -35,7 +35,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
     VarConstraint,
     eq,
     operand_def,
@@ -45,11 +44,7 @@ from xdsl.irdl import (
     traits_def,
 )
 from xdsl.irdl.declarative_assembly_format import (
-    AttributeVariable,
     CustomDirective,
-    ParsingState,
-    PrintingState,
-    irdl_custom_directive,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -59,7 +54,6 @@ from xdsl.utils.type import get_element_type_or_self, have_compatible_shape
 
 from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.completion import completed, completed_by, dialect_of
-from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.directives import Derived, numbered_word, truth_type
 from xla_emitters.dialects.mlir.op_rows import op_of_row
 from xla_emitters.dialects.op_definition import op_definition
@@ -210,24 +204,7 @@ class SelectOp(upstream.SelectOp, QuickOp):
 ROUNDING_MODES = ("to_nearest_even", "downward", "upward", "toward_zero", "to_nearest_away")
 """Word of a rounding mode, by number."""
 
-
-@irdl_custom_directive
-class RoundingMode(CustomDirective):
-    """A word for the number of a rounding mode, or nothing."""
-
-    mode: AttributeVariable
-
-    def parse(self, parser: Parser, state: ParsingState) -> None:
-        for number, word in enumerate(ROUNDING_MODES):
-            if parser.parse_optional_keyword(word):
-                self.mode.set(state, integer(number, 32))
-                return
-
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        mode = self.mode.get(op)
-        if isa(mode, IntegerAttr):
-            state.print_whitespace(printer)
-            printer.print_string(ROUNDING_MODES[mode.value.data])
+RoundingMode = numbered_word("RoundingMode", dict(enumerate(ROUNDING_MODES)), width=32)
 
 
 def rounds_to_nearest_even(op: Operation) -> bool:
@@ -266,32 +243,25 @@ def _verify_index_cast(self: Any) -> None:
         raise VerifyException(f"casts between index and integers, not {self.input.type} to {self.result.type}")
 
 
-@completed
-class ExtSIOp(upstream.ExtSIOp, QuickOp):
+_CAST = "$input attr-dict `:` type($input) `to` type($result)"
+
+
+def _casts(source: Any, target: Any, verify: Callable[[Any], None]) -> dict[str, Any]:
     """Vectors too."""
-
-    input = operand_def(INTEGER_LIKE)
-    result = result_def(INTEGER_LIKE)
-    assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
-
-    def __init__(self, op: SSAValue | Operation, target_type: Attribute):
-        QuickOp.__init__(self, operands=[op], result_types=[target_type])
-
-    verify_ = _verify_widening
+    return {
+        "input": operand_def(source),
+        "result": result_def(target),
+        "assembly_format": _CAST,
+        "verify_": verify,
+    }
 
 
-@completed
-class ExtUIOp(upstream.ExtUIOp, QuickOp):
-    """Vectors too."""
+def _init_cast(self: Any, op: SSAValue | Operation, target_type: Attribute) -> None:
+    QuickOp.__init__(self, operands=[op], result_types=[target_type])
 
-    input = operand_def(INTEGER_LIKE)
-    result = result_def(INTEGER_LIKE)
-    assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
 
-    def __init__(self, op: SSAValue | Operation, target_type: Attribute):
-        QuickOp.__init__(self, operands=[op], result_types=[target_type])
-
-    verify_ = _verify_widening
+ExtSIOp = completed_by(upstream.ExtSIOp, **_casts(INTEGER_LIKE, INTEGER_LIKE, _verify_widening), __init__=_init_cast)
+ExtUIOp = completed_by(upstream.ExtUIOp, **_casts(INTEGER_LIKE, INTEGER_LIKE, _verify_widening), __init__=_init_cast)
 
 
 @completed
@@ -302,11 +272,8 @@ class TruncIOp(upstream.TruncIOp, QuickOp):
     result = result_def(INTEGER_LIKE)
     overflowFlags = prop_def(IntegerOverflowAttr, default_value=IntegerOverflowAttr("none"))
     assembly_format = "$input (`overflow` `` $overflowFlags^)? attr-dict `:` type($input) `to` type($result)"
-
-    def __init__(self, op: SSAValue | Operation, target_type: Attribute):
-        QuickOp.__init__(self, operands=[op], result_types=[target_type])
-
     verify_ = _verify_narrowing
+    __init__ = _init_cast
 
 
 @completed
@@ -333,19 +300,6 @@ class TruncFOp(upstream.TruncFOp, QuickOp):
     verify_ = _verify_narrowing
 
 
-_CAST = "$input attr-dict `:` type($input) `to` type($result)"
-
-
-def _casts(source: Any, target: Any, verify: Callable[[Any], None]) -> dict[str, Any]:
-    """Vectors too."""
-    return {
-        "input": operand_def(source),
-        "result": result_def(target),
-        "assembly_format": _CAST,
-        "verify_": verify,
-    }
-
-
 SIToFPOp = completed_by(upstream.SIToFPOp, **_casts(INTEGER_LIKE, FLOAT_LIKE, _verify_cast))
 UIToFPOp = completed_by(upstream.UIToFPOp, **_casts(INTEGER_LIKE, FLOAT_LIKE, _verify_cast))
 FPToSIOp = completed_by(upstream.FPToSIOp, **_casts(FLOAT_LIKE, INTEGER_LIKE, _verify_cast))
@@ -364,15 +318,14 @@ class IndexCastUIOp(QuickOp):
     input = operand_def(INTEGER_OR_INDEX_LIKE)
     result = result_def(INTEGER_OR_INDEX_LIKE)
 
-    assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
+    assembly_format = _CAST
 
     traits = traits_def(Pure())
 
-    def __init__(self, operand: SSAValue | Operation, target_type: Attribute):
-        super().__init__(operands=[operand], result_types=[target_type])
+    def __init__(self, op: SSAValue | Operation, target_type: Attribute):
+        _init_cast(self, op, target_type)
 
-    def verify_(self) -> None:
-        _verify_index_cast(self)
+    verify_ = _verify_index_cast
 
 
 @op_definition
@@ -453,13 +406,4 @@ class ShLIOp(_MayOverflow, upstream.ShLIOp, QuickOp):
     pass
 
 
-ARITH = dialect_of(
-    upstream.Arith,
-    (
-        *(AddiOp, SubiOp, MuliOp, ShLIOp),
-        *(ShRSIOp, ShRUIOp, DivSIOp, DivUIOp, CmpiOp, CmpfOp, SelectOp),
-        *(ExtSIOp, ExtUIOp, TruncIOp, ExtFOp, TruncFOp, SIToFPOp, UIToFPOp, FPToSIOp, FPToUIOp, IndexCastOp),
-        *(IndexCastUIOp, RemfOp, ScalingExtFOp, ScalingTruncFOp),
-    ),
-    names=globals(),
-)
+ARITH = dialect_of(upstream.Arith, names=globals())

@@ -28,4 +28,4 @@ class ConditionalBranchOp(upstream.ConditionalBranchOp, QuickOp):
     )
 
 
-CF = dialect_of(upstream.Cf, (ConditionalBranchOp,), names=globals())
+CF = dialect_of(upstream.Cf, names=globals())

@@ -5,13 +5,13 @@ llvm.icmp "slt" %a, %b : vector<4xi32>      "slt" is the predicate 2, and the re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType, VectorType, i1
 from xdsl.ir import Attribute
-from xdsl.irdl import AttrConstraint, IRDLOperation
+from xdsl.irdl import AttrConstraint, IRDLOperation, RangeConstraint
 from xdsl.irdl.declarative_assembly_format import (
     AttributeVariable,
     CustomDirective,
@@ -35,19 +35,28 @@ class NumberedWord(CustomDirective):
     WORDS: ClassVar[Mapping[int, str]] = {}
     UNKNOWN: ClassVar[str] = ""
     IS_QUOTED: ClassVar[bool] = False
+    WIDTH: ClassVar[int] = 64
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        if not self.UNKNOWN:
+            if (word := parser.parse_optional_keyword_in(self.WORDS.values())) is not None:
+                self._set(state, word)
+            return
         start = parser.pos
         word = parser.parse_str_literal() if self.IS_QUOTED else parser.parse_identifier()
-        for number, known in self.WORDS.items():
-            if known == word:
-                self.number.set(state, integer(number, 64))
-                return
+        if word in self.WORDS.values():
+            return self._set(state, word)
         end = start + len(word) + 2 * self.IS_QUOTED
         parser.raise_error(self.UNKNOWN.format(word=word, words=", ".join(self.WORDS.values())), start, end)
 
+    def _set(self, state: ParsingState, word: str) -> None:
+        number = next(number for number, known in self.WORDS.items() if known == word)
+        self.number.set(state, integer(number, self.WIDTH))
+
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         attribute = self.number.get(op)
+        if attribute is None:
+            return
         assert isinstance(attribute, IntegerAttr)
         word = self.WORDS[attribute.value.data]
         state.print_whitespace(printer)
@@ -60,13 +69,17 @@ class NumberedWord(CustomDirective):
         return True
 
 
-def numbered_word(name: str, words: Mapping[int, str], unknown: str, *, is_quoted: bool = False) -> type[NumberedWord]:
+def numbered_word(
+    name: str, words: Mapping[int, str], unknown: str = "", *, is_quoted: bool = False, width: int = 64
+) -> type[NumberedWord]:
     """The directive `custom<name>($attribute)`.
 
-    unknown    the message for a word that is none of `words`, with {word} and {words} in it
+    unknown    the message for a word that is none of `words`, with {word} and {words} in it; empty: the word may be left out
     is_quoted  whether the text has the word in quotes
+    width      bits of the number
     """
-    return type(name, (NumberedWord,), {"WORDS": words, "UNKNOWN": unknown, "IS_QUOTED": is_quoted})
+    members = {"WORDS": words, "UNKNOWN": unknown, "IS_QUOTED": is_quoted, "WIDTH": width}
+    return type(name, (NumberedWord,), members)
 
 
 @dataclass(frozen=True)
@@ -92,6 +105,28 @@ class Derived(AttrConstraint[Attribute]):
         return self.rule(context.get_variable(self.variable))
 
     def mapping_type_vars(self, type_var_mapping: Any) -> Derived:
+        return self
+
+
+@dataclass(frozen=True)
+class DerivedRange(RangeConstraint[Attribute]):
+    """As `Derived`, of a list of types, whose length follows too. rule: makes the types of the variable's; any are valid in generic form"""
+
+    variable: str
+    rule: Callable[[Any], Sequence[Attribute]]
+
+    def verify(self, attrs: Sequence[Attribute], constraint_context: Any) -> None: ...
+
+    def verify_length(self, length: int, constraint_context: Any) -> None: ...
+
+    def can_infer(self, var_constraint_names: AbstractSet[str], *, length_known: bool) -> bool:
+        return self.variable in var_constraint_names
+
+    def infer(self, context: Any, *, length: int | None) -> Sequence[Attribute]:
+        found = context.get_variable(self.variable)
+        return self.rule(context.get_range_variable(self.variable) if found is None else found)
+
+    def mapping_type_vars(self, type_var_mapping: Any) -> DerivedRange:
         return self
 
 

@@ -15,12 +15,21 @@ from xdsl.dialects import func as upstream
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType
 from xdsl.dialects.func import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import operand_def, opt_prop_def, var_operand_def, var_result_def
+from xdsl.irdl import (
+    ParsePropInAttrDict,
+    VarConstraint,
+    base,
+    operand_def,
+    opt_prop_def,
+    var_operand_def,
+    var_result_def,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.completion import dialect_of
+from xla_emitters.dialects.mlir.directives import DerivedRange
 from xla_emitters.dialects.mlir.function_syntax import parse_func_op_like, print_func_op_like
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
@@ -70,40 +79,20 @@ class CallIndirectOp(QuickOp):
 
     name = "func.call_indirect"
 
-    callee = operand_def(FunctionType)
-    callee_operands = var_operand_def()
+    callee = operand_def(VarConstraint("F", base(FunctionType)))
+    callee_operands = var_operand_def(DerivedRange("F", lambda function: function.inputs.data))
     arg_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
     res_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
-    res = var_result_def()
+    res = var_result_def(DerivedRange("F", lambda function: function.outputs.data))
+
+    assembly_format = "$callee `(` $callee_operands `)` attr-dict `:` type($callee)"
+
+    irdl_options = (ParsePropInAttrDict(),)
 
     def __init__(self, callee: SSAValue | Operation, operands: Sequence[SSAValue | Operation]):
         function_type = SSAValue.get(callee).type
         assert isinstance(function_type, FunctionType), "only a function can be called"
         super().__init__(operands=[callee, operands], result_types=[function_type.outputs.data])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> CallIndirectOp:
-        callee = parser.parse_unresolved_operand()
-        operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        start = parser.pos
-        function_type = parser.parse_function_type()
-        op = CallIndirectOp(
-            parser.resolve_operand(callee, function_type),
-            parser.resolve_operands(operands, function_type.inputs.data, start),
-        )
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.callee)
-        with printer.in_parens():
-            printer.print_list(self.callee_operands, printer.print_ssa_value)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.callee.type)
 
     def verify_(self) -> None:
         found = FunctionType.from_lists(self.callee_operands.types, self.res.types)
@@ -111,4 +100,4 @@ class CallIndirectOp(QuickOp):
             raise VerifyException(f"the callee is {self.callee.type}, but is called as {found}")
 
 
-FUNC = dialect_of(upstream.Func, (FuncOp, CallIndirectOp), names=globals())
+FUNC = dialect_of(upstream.Func, names=globals())

@@ -102,6 +102,4 @@ ADDED_FUNCTIONS = tuple(
     if op.startswith("math.") and op not in _UPSTREAM
 )
 
-MATH = dialect_of(
-    upstream.Math, (*ADDED_FUNCTIONS, SincosOp, ClampFOp, IsFiniteOp, IsInfOp, IsNaNOp, IsNormalOp), names=globals()
-)
+MATH = dialect_of(upstream.Math, ADDED_FUNCTIONS, names=globals())

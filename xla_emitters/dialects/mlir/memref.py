@@ -30,14 +30,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.memref import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
 from xdsl.ir import Attribute
-from xdsl.irdl import IRDLOperation, base, eq, opt_prop_def
-from xdsl.irdl.declarative_assembly_format import (
-    AttributeVariable,
-    CustomDirective,
-    ParsingState,
-    PrintingState,
-    irdl_custom_directive,
-)
+from xdsl.irdl import base, eq, opt_prop_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import ConstantLike
@@ -47,6 +40,7 @@ from xla_emitters.dialects.completion import completed, completed_by, dialect_of
 from xla_emitters.dialects.float_bits import print_dense
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.arith import verify_number
+from xla_emitters.dialects.mlir.directives import numbered_word
 from xla_emitters.dialects.quick_op import QuickOp
 
 
@@ -71,25 +65,6 @@ ATOMIC_KINDS = (
 """Word of the kind of an atomic update, by number."""
 
 
-@irdl_custom_directive
-class AtomicKind(CustomDirective):
-    """A word for the kind of a `memref.atomic_rmw`."""
-
-    kind: AttributeVariable
-
-    def parse(self, parser: Parser, state: ParsingState) -> None:
-        start = parser.pos
-        if (word := parser.parse_identifier()) not in ATOMIC_KINDS:
-            parser.raise_error(f"expected one of {', '.join(ATOMIC_KINDS)}", start, parser.pos)
-        self.kind.set(state, IntegerAttr(ATOMIC_KINDS.index(word), 64))
-
-    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        kind = self.kind.get(op)
-        assert isa(kind, IntegerAttr)
-        state.print_whitespace(printer)
-        printer.print_string(ATOMIC_KINDS[kind.value.data])
-
-
 @completed
 class AtomicRMWOp(upstream.AtomicRMWOp, QuickOp):
     """Updates one element of a buffer at once; the result is what it was."""
@@ -98,7 +73,7 @@ class AtomicRMWOp(upstream.AtomicRMWOp, QuickOp):
         "custom<AtomicKind>($kind) $value `,` $memref `[` $indices `]` attr-dict"
         " `:` `(` type($value) `,` type($memref) `)` `->` type($result)"
     )
-    custom_directives = (AtomicKind,)
+    custom_directives = (numbered_word("AtomicKind", dict(enumerate(ATOMIC_KINDS)), "expected one of {words}"),)
 
     def verify_(self) -> None:
         verify_number("kind", self.kind, ATOMIC_KINDS)
@@ -179,11 +154,4 @@ class GlobalOp(upstream.GlobalOp, QuickOp):
         printer.print_op_attributes(({"alignment": self.alignment} if self.alignment else {}) | self.attributes)
 
 
-MEMREF = dialect_of(
-    upstream.MemRef,
-    (
-        *(LoadOp, StoreOp, AtomicRMWOp, DimOp, RankOp, CastOp, MemorySpaceCastOp, CopyOp),
-        *(ExtractAlignedPointerAsIndexOp, GlobalOp),
-    ),
-    names=globals(),
-)
+MEMREF = dialect_of(upstream.MemRef, names=globals())

@@ -34,6 +34,7 @@ from xdsl.ir import Attribute, Dialect, Operation, SpacedOpaqueSyntaxAttribute, 
 from xdsl.irdl import (
     AnyAttr,
     AttrSizedOperandSegments,
+    ParsePropInAttrDict,
     VarConstraint,
     irdl_attr_definition,
     operand_def,
@@ -45,14 +46,14 @@ from xdsl.irdl import (
     traits_def,
 )
 from xdsl.parser import AttrParser, Parser
-from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
+from xla_emitters.dialects.completion import classes_among
+from xla_emitters.dialects.mlir import nvvm_async
 from xla_emitters.dialects.mlir.llvm import ConstantRangeAttr, LLVMStructType
 from xla_emitters.dialects.mlir.llvm.metadata import ATTRIBUTE, NUMBER, NamedParametersAttr, word_attribute
-from xla_emitters.dialects.mlir.nvvm_async import ASYNC_ATTRIBUTES, ASYNC_OPS
 from xla_emitters.dialects.mlir.op_rows import op_of_family, op_of_row
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
@@ -66,6 +67,8 @@ class SpecialRegisterOp(QuickOp):
     range = opt_prop_def(ConstantRangeAttr)
     res = result_def(I32)
 
+    assembly_format = "(`range` $range^)? attr-dict `:` type($res)"
+
     traits = traits_def(Pure())
 
     def __init__(self, bounds: tuple[int, int] | None = None):
@@ -73,29 +76,6 @@ class SpecialRegisterOp(QuickOp):
         super().__init__(
             properties={"range": None if bounds is None else ConstantRangeAttr.of(32, *bounds)}, result_types=[i32]
         )
-
-    @classmethod
-    def parse(cls, parser: Parser):
-        has_range = parser.parse_optional_keyword("range") is not None
-        bounds = ConstantRangeAttr.parse_range(parser) if has_range else None
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        start = parser.pos
-        if parser.parse_type() != i32:
-            parser.raise_error("a special register is i32", start, parser.pos)
-        op = cls()
-        if bounds is not None:
-            op.properties["range"] = bounds
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        if self.range is not None:
-            printer.print_string(" range ")
-            self.range.print_parameters(printer)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.res.type)
 
     def verify_(self) -> None:
         if self.range is not None and self.range.lower.type != i32:
@@ -235,6 +215,12 @@ class ShflOp(QuickOp):
     return_value_and_is_valid = opt_prop_def(UnitAttr)
     res = result_def()
 
+    assembly_format = (
+        "$kind $thread_mask `,` $val `,` $offset `,` $mask_and_clamp attr-dict `:` type($val) `->` type($res)"
+    )
+
+    irdl_options = (ParsePropInAttrDict(),)
+
     def __init__(
         self,
         kind: ShflKind,
@@ -244,48 +230,23 @@ class ShflOp(QuickOp):
         mask_and_clamp: SSAValue | Operation,
         with_validity: bool = False,
     ):
-        value_type = SSAValue.get(value).type
         super().__init__(
             operands=[thread_mask, value, offset, mask_and_clamp],
             properties={
                 "kind": _SHFL_KINDS[kind],
                 "return_value_and_is_valid": UnitAttr() if with_validity else None,
             },
-            result_types=[LLVMStructType.from_type_list([value_type, i1]) if with_validity else value_type],
+            result_types=[_with_validity(SSAValue.get(value).type, with_validity)],
         )
 
-    @classmethod
-    def parse(cls, parser: Parser) -> ShflOp:
-        kind = parser.parse_str_enum(ShflKind)
-        mask = parser.parse_operand(i32)
-        parser.parse_punctuation(",")
-        value = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        offset = parser.parse_operand(i32)
-        parser.parse_punctuation(",")
-        clamp = parser.parse_operand(i32)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        resolved = parser.resolve_operand(value, parser.parse_type())
-        parser.parse_punctuation("->")
-        start = parser.pos
-        result = parser.parse_type()
-        with_validity = attributes.pop("return_value_and_is_valid", None) is not None
-        op = ShflOp(kind, mask, resolved, offset, clamp, with_validity)
-        if op.res.type != result:
-            parser.raise_error(f"the result is {op.res.type}", start, parser.pos)
-        op.attributes |= attributes
-        return op
+    def verify_(self) -> None:
+        wanted = _with_validity(self.val.type, self.return_value_and_is_valid is not None)
+        if self.res.type != wanted:
+            raise VerifyException(f"gives {wanted}, not {self.res.type}")
 
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.kind.data} ")
-        printer.print_list(self.operands, printer.print_ssa_value)
-        flag = self.return_value_and_is_valid
-        printer.print_op_attributes(({"return_value_and_is_valid": flag} if flag else {}) | self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.val.type)
-        printer.print_string(" -> ")
-        printer.print_attribute(self.res.type)
+
+def _with_validity(value_type: Attribute, is_asked: bool) -> Attribute:
+    return LLVMStructType.from_type_list([value_type, i1]) if is_asked else value_type
 
 
 # A barrier for the lanes of the mask.
@@ -446,18 +407,14 @@ class TargetAttr(NamedParametersAttr):
     IS_OPTIONAL: ClassVar = True
 
 
+_CLASSES = vars(nvvm_async) | globals()
+
 NVVM = Dialect(
     "nvvm",
     [
         *(op for family in (THREAD_ID, BLOCK_ID, BLOCK_DIM, GRID_DIM) for op in family.values()),
-        *(LaneIdOp, WarpIdOp, WarpSizeOp, *LANE_MASKS.values(), *OTHER_REGISTERS.values(), *CLOCKS.values()),
-        *(Barrier0Op, BarrierOp, SyncWarpOp, ShflOp, ElectSyncOp, ReduxOp, VoteOp, MatchOp),
-        *(RcpApproxFtzOp, GriddepcontrolOp),
-        *ASYNC_OPS,
+        *(*LANE_MASKS.values(), *OTHER_REGISTERS.values(), *CLOCKS.values()),
+        *(*nvvm_async.CLUSTER_OPS, *nvvm_async.MBARRIER_OPS, *classes_among(_CLASSES, Operation, "nvvm")),
     ],
-    [
-        *(ShflKindAttr, BarrierReductionAttr, ReduxKindAttr, VoteKindAttr, MatchKindAttr),
-        *(GridDepActionAttr, TargetAttr),
-        *ASYNC_ATTRIBUTES,
-    ],
+    classes_among(_CLASSES, Attribute, "nvvm"),
 )

@@ -15,9 +15,8 @@ from typing import Any
 from xdsl.dialects.builtin import I1, I32, BoolAttr, IntegerAttr, IntegerType, UnitAttr, i32
 from xdsl.dialects.llvm import LLVMPointerType
 from xdsl.dialects.utils import EnumAttribute
-from xdsl.ir import Attribute, SpacedOpaqueSyntaxAttribute
+from xdsl.ir import SpacedOpaqueSyntaxAttribute
 from xdsl.irdl import (
-    IRDLOperation,
     eq,
     irdl_attr_definition,
     operand_def,
@@ -222,14 +221,4 @@ CpAsyncMBarrierArriveOp = op_of_row(
     "$addr attr-dict `:` type(operands)",
     addr=operand_def(LLVMPointerType),
     properties={"noinc": prop_def(BoolAttr, default_value=_NO)},
-)
-
-ASYNC_OPS: tuple[type[IRDLOperation], ...] = (
-    *(MemoryBarrierOp, FenceProxyOp, FenceMbarrierInitOp, FenceScClusterOp),
-    *(*CLUSTER_OPS, NanosleepOp, SetMaxRegisterOp, BreakpointOp),
-    *MBARRIER_OPS,
-    *(CpAsyncOp, CpAsyncCommitGroupOp, CpAsyncWaitGroupOp, CpAsyncMBarrierArriveOp),
-)
-ASYNC_ATTRIBUTES: tuple[type[Attribute], ...] = (
-    *(MemScopeAttr, ProxyKindAttr, SharedSpaceAttr, SetMaxRegisterActionAttr, LoadCacheModifierAttr),
 )

@@ -527,8 +527,4 @@ class ForallOp(QuickOp):
             raise VerifyException("its results must have the types of the shared outs")
 
 
-SCF = dialect_of(
-    upstream.Scf,
-    (ForOp, ParallelOp, WhileOp, IfOp, IndexSwitchOp, ExecuteRegionOp, ForallOp, InParallelOp),
-    names=globals(),
-)
+SCF = dialect_of(upstream.Scf, names=globals())

@@ -155,6 +155,4 @@ GenerateOp = op_of_row(
 )
 
 
-TENSOR = dialect_of(
-    upstream.Tensor, (ExtractOp, InsertOp, BitcastOp, GenerateOp, ParallelInsertSliceOp, RankOp), names=globals()
-)
+TENSOR = dialect_of(upstream.Tensor, names=globals())

@@ -36,7 +36,7 @@ from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AnyAttr,
-    IRDLOperation,
+    RangeOf,
     VarConstraint,
     eq,
     operand_def,
@@ -57,7 +57,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.completion import dialect_of
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.mlir import vector_accesses
+from xla_emitters.dialects.mlir.directives import Derived, DerivedRange
 from xla_emitters.dialects.mlir.op_rows import op_of_row
 from xla_emitters.dialects.mlir.vector_accesses import LoadOp as LoadOp
 from xla_emitters.dialects.mlir.vector_accesses import MaskedLoadOp as MaskedLoadOp
@@ -82,6 +82,10 @@ def _vector_type(value: SSAValue) -> VectorType:
     return value.type
 
 
+def _elements_of(vector: VectorType) -> list[Attribute]:
+    return [vector.element_type] * prod(vector.get_shape())
+
+
 def _verify_elements(vector: VectorType, elements: Sequence[SSAValue]) -> None:
     wanted = prod(vector.get_shape())
     if len(elements) != wanted:
@@ -97,32 +101,15 @@ class FromElementsOp(QuickOp):
 
     name = "vector.from_elements"
 
-    elements = var_operand_def()
-    dest = result_def(VectorType)
+    elements = var_operand_def(RangeOf(Derived("V", lambda vector: vector.element_type, AnyAttr())))
+    dest = result_def(VarConstraint("V", irdl_base(VectorType)))
+
+    assembly_format = "$elements attr-dict `:` type($dest)"
 
     traits = traits_def(Pure())
 
     def __init__(self, elements: Sequence[SSAValue | Operation], result_type: VectorType):
         super().__init__(operands=[elements], result_types=[result_type])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> FromElementsOp:
-        elements = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        vector_type = _parse_vector_type(parser)
-        op = FromElementsOp(
-            [parser.resolve_operand(element, vector_type.element_type) for element in elements], vector_type
-        )
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_list(self.elements, printer.print_ssa_value)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.dest.type)
 
     def verify_(self) -> None:
         assert isa(self.dest.type, VectorType)
@@ -135,31 +122,17 @@ class ToElementsOp(QuickOp):
 
     name = "vector.to_elements"
 
-    source = operand_def(VectorType)
-    elements = var_result_def()
+    source = operand_def(VarConstraint("V", irdl_base(VectorType)))
+    elements = var_result_def(DerivedRange("V", _elements_of))
+
+    assembly_format = "$source attr-dict `:` type($source)"
 
     traits = traits_def(Pure())
 
     def __init__(self, source: SSAValue | Operation):
         vector_type = SSAValue.get(source).type
         assert isa(vector_type, VectorType), "to_elements of a value that is not a vector"
-        super().__init__(operands=[source], result_types=[[vector_type.element_type] * prod(vector_type.get_shape())])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ToElementsOp:
-        source = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        op = ToElementsOp(parser.resolve_operand(source, _parse_vector_type(parser)))
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.source)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.source.type)
+        super().__init__(operands=[source], result_types=[_elements_of(vector_type)])
 
     def verify_(self) -> None:
         assert isa(self.source.type, VectorType)
@@ -519,10 +492,4 @@ ScatterOp = op_of_row(
     result=opt_result_def(TensorType),
 )
 
-ADDED_OPS: tuple[type[IRDLOperation], ...] = (
-    *(CompressStoreOp, ConstantMaskOp, DeinterleaveOp, ExpandLoadOp, ExtractStridedSliceOp, FromElementsOp, GatherOp),
-    *(InsertStridedSliceOp, InterleaveOp, MultiReductionOp, OuterProductOp, ScanOp, ScatterOp, ShapeCastOp, StepOp),
-    *(ToElementsOp, TransposeOp),
-)
-
-VECTOR = dialect_of(upstream.Vector, (*vector_accesses.OPERATIONS, *ADDED_OPS), names=globals())
+VECTOR = dialect_of(upstream.Vector, names=globals())

@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, eq, opt_prop_def
+from xdsl.irdl import ParsePropInAttrDict, eq, opt_prop_def
 from xdsl.parser import Parser, UnresolvedOperand
 
 from xla_emitters.dialects.completion import completed, completed_by
@@ -143,8 +143,3 @@ class TransferWriteOp(upstream.TransferWriteOp, QuickOp):
         op = cls(vector, target, found.indices, in_bounds, mask, permutation, result)
         op.attributes |= found.attributes
         return op
-
-
-OPERATIONS: tuple[type[IRDLOperation], ...] = (
-    *(LoadOp, StoreOp, MaskedLoadOp, MaskedStoreOp, TransferReadOp, TransferWriteOp),
-)

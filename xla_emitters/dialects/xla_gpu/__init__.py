@@ -19,9 +19,10 @@ from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializa
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Dialect, Operation
 
+from xla_emitters.dialects.completion import classes_among
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith
-from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr
+from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr as IndexingMapAttr
 from xla_emitters.dialects.xla_gpu.loops import (
     INDEX,
     INDUCTION_NAMES,
@@ -49,7 +50,6 @@ from xla_emitters.dialects.xla_gpu.tiles import (
     InsertOp,
     LayoutAttr,
     MaterializeOp,
-    MemorySpace,
     MemorySpaceAttr,
 )
 
@@ -59,20 +59,16 @@ class _Constants(ConstantMaterializationInterface):
         return arith.ConstantOp(value, type) if isa(value, IntegerAttr) else None
 
 
-OPERATIONS: list[type[Operation]] = [
-    *(ApplyIndexingOp, LoopOp, AtomicRMWOp, YieldOp),
-    *(PureCallOp, ShuffleReduceOp, ReduceOp),
-    *(PredicatedInsertOp, PredicatedExtractOp, GetDynamicDimSizeOp, AllocateSharedOp, SyncThreadsOp),
-    *(PdlWaitOp, PdlLaunchDependentsOp, InsertOp, MaterializeOp),
-]
 XLA_GPU = Dialect(
-    "xla_gpu", OPERATIONS, [IndexingMapAttr, LayoutAttr, MemorySpaceAttr, IndexedVectorType], [_Constants()]
+    "xla_gpu",
+    classes_among(globals(), Operation, "xla_gpu"),
+    classes_among(globals(), Attribute, "xla_gpu"),
+    [_Constants()],
 )
 
 __all__ = [
     "INDEX",
     "INDUCTION_NAMES",
-    "OPERATIONS",
     "PACKED",
     "XLA_GPU",
     "AllocateSharedOp",
@@ -84,7 +80,6 @@ __all__ = [
     "LayoutAttr",
     "LoopOp",
     "MaterializeOp",
-    "MemorySpace",
     "MemorySpaceAttr",
     "PdlLaunchDependentsOp",
     "PdlWaitOp",

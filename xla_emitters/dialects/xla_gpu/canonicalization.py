@@ -94,7 +94,7 @@ def _fold_producers(it: Application) -> Application | None:
     folded, producers = _with_producers(it, it.operands)
     if folded is None:
         return None
-    if all(producer.has_one_use() for producer in producers):
+    if _have_one_use(it, producers):
         return folded
     return None if folded.map.simplify() is folded.map else folded
 
@@ -114,15 +114,14 @@ class Producer:
         return self.map.results[self.result].substitute([Expr.variable(number) for number in self.operands])
 
 
-def _with_producers(it: Application, dims: Sequence[SSAValue]) -> tuple[Application | None, list[OpResult]]:
+def _with_producers(it: Application, dims: Sequence[SSAValue]) -> tuple[Application | None, list[Producer]]:
     """`it` with the values of `dims` that are results of apply_indexing ops without symbols replaced by these ops' expressions.
 
     dims     the operands of the map's dims
-    returns  the application over the producers' operands, None if there are no such producers; and the results folded. A producer's
+    returns  the application over the producers' operands, None if there are no such producers; and the producers folded. A producer's
              operand that is an operand already shares its dim; the others become dims at the end, with the producer's bounds. Replaced
              dims stay, unused.
     """
-    results: list[OpResult] = []
     operands: list[SSAValue] | None = None
     producers: list[Producer] = []
     for number, operand in enumerate(dims):
@@ -138,11 +137,14 @@ def _with_producers(it: Application, dims: Sequence[SSAValue]) -> tuple[Applicat
                 operands.append(value)
             places.append(operands.index(value))
         producers.append(Producer(number, theirs, operand.index, tuple(places)))
-        results.append(operand)
     if operands is None:
         return None, []
     combined = _composed(it.map, it.map.names, tuple(producers), tuple(each.map.names for each in producers))
-    return Application(combined, (*operands, *it.operands[len(dims) :])), results
+    return Application(combined, (*operands, *it.operands[len(dims) :])), producers
+
+
+def _have_one_use(it: Application, producers: Sequence[Producer]) -> bool:
+    return all(it.operands[producer.dim].has_one_use() for producer in producers)
 
 
 @lru_cache(4096)
@@ -237,28 +239,13 @@ def _loop_with_producers(it: Application) -> Application | None:
     folded, producers = _with_producers(it, it.operands[: it.map.num_dims])
     if folded is None:
         return None
-    results = dict.fromkeys(producers)
-    places = [number for number, operand in enumerate(it.operands) if operand in results]
     # The bounds of each replaced dim now apply to its expression.
-    replaced = _expressions(it, folded, places)
-    checks = tuple((replaced[number], it.map.dims[number].bounds) for number in places)
+    checks = tuple((each.expression, it.map.dims[each.dim].bounds) for each in producers)
     checked = replace(folded.map, constraints=folded.map.parts.constraints + checks)
     simplified = checked.simplify()
-    if simplified.results == checked.results and not all(producer.has_one_use() for producer in producers):
+    if simplified.results == checked.results and not _have_one_use(it, producers):
         return None
-    return _without_idle_dims(Application(simplified, folded.operands), frozenset(places))
-
-
-def _expressions(it: Application, folded: Application, places: Sequence[int]) -> dict[int, Expr]:
-    found: dict[int, Expr] = {}
-    for number in places:
-        operand = it.operands[number]
-        assert isinstance(operand, OpResult)
-        producer = operand.op
-        assert isinstance(producer, AppliesMap)
-        theirs = [Expr.variable(folded.operands.index(value)) for value in producer.operands]
-        found[number] = producer.map.results[operand.index].substitute(theirs)
-    return found
+    return _without_idle_dims(Application(simplified, folded.operands), frozenset(each.dim for each in producers))
 
 
 def _without_idle_dims(it: Application, replaced: frozenset[int]) -> Application:

@@ -27,22 +27,26 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
+    AnyAttr,
+    RangeOf,
+    RangeVarConstraint,
     SameVariadicOperandSize,
+    base,
+    eq,
     prop_def,
     traits_def,
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser, UnresolvedOperand
-from xdsl.printer import Printer
 from xdsl.traits import Pure, SymbolTable, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.attributes import symbol
 from xla_emitters.dialects.isa import isa
+from xla_emitters.dialects.mlir.directives import DerivedRange
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
-from xla_emitters.dialects.xla_gpu.loops import comma_separated, print_values
+from xla_emitters.dialects.xla_gpu.loops import comma_separated
 
 
 def _function(op: Operation, name: SymbolRefAttr) -> upstream.FuncOp | None:
@@ -134,10 +138,14 @@ class ShuffleReduceOp(QuickOp):
 
     name = "xla_gpu.shuffle_reduce"
 
-    arguments = var_operand_def()
+    arguments = var_operand_def(RangeVarConstraint("T", RangeOf(AnyAttr())))
     combiner_attr = prop_def(FlatSymbolRefAttrConstr, prop_name="combiner")
-    max_distance_attr = prop_def(IntegerAttr.constr(i64), prop_name="max_distance")
-    outs = var_result_def()
+    max_distance_attr = prop_def(IntegerAttr.constr(type=eq(i64)), prop_name="max_distance")
+    outs = var_result_def(DerivedRange("T", list))
+
+    assembly_format = (
+        "`(` $arguments `)` `to` $max_distance `combiner` `` `=` `` $combiner attr-dict (`:` type($arguments)^)?"
+    )
 
     traits = traits_def(Pure(), _CombinerFits())
 
@@ -168,28 +176,6 @@ class ShuffleReduceOp(QuickOp):
     def combined_types(self) -> tuple[Attribute, ...]:
         return tuple(self.arguments.types)
 
-    @classmethod
-    def parse(cls, parser: Parser) -> ShuffleReduceOp:
-        arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
-        parser.parse_keyword("to")
-        distance = parser.parse_integer(allow_boolean=False)
-        combiner = _parse_combiner(parser)
-        attributes = parser.parse_optional_attr_dict()
-        start = parser.pos
-        types = parser.parse_optional_punctuation(":") and parser.parse_comma_separated_list(
-            parser.Delimiter.NONE, parser.parse_type
-        )
-        return ShuffleReduceOp(parser.resolve_operands(arguments, types or [], start), combiner, distance, attributes)
-
-    def print(self, printer: Printer) -> None:
-        print_values(printer, self.arguments, "()")
-        printer.print_string(f" to {self.max_distance} combiner=")
-        printer.print_symbol_name(self.combiner)
-        printer.print_op_attributes(self.attributes)
-        if self.arguments:
-            printer.print_string(" : ")
-            printer.print_list(self.arguments.types, printer.print_attribute)
-
     def verify_(self) -> None:
         if self.result_types != self.arguments.types:
             raise VerifyException(
@@ -198,12 +184,6 @@ class ShuffleReduceOp(QuickOp):
             )
         if self.max_distance < 0:
             raise VerifyException(f"the maximum distance is {self.max_distance}; it must not be negative")
-
-
-def _parse_combiner(parser: Parser) -> str:
-    parser.parse_keyword("combiner")
-    parser.parse_punctuation("=")
-    return parser.parse_symbol_name().data
 
 
 @op_definition
@@ -217,11 +197,16 @@ class ReduceOp(QuickOp):
 
     name = "xla_gpu.reduce"
 
-    inputs = var_operand_def(TensorType)
-    inits = var_operand_def()
+    inputs = var_operand_def(RangeVarConstraint("T", RangeOf(base(TensorType))))
+    inits = var_operand_def(DerivedRange("T", lambda tensors: [tensor.element_type for tensor in tensors]))
     dimensions_attr = prop_def(DenseArrayBase.constr(i64), prop_name="dimensions")
     combiner_attr = prop_def(FlatSymbolRefAttrConstr, prop_name="combiner")
     outs = var_result_def(TensorType)
+
+    assembly_format = (
+        "`(` $inputs `)` `inits` `(` $inits `)` `dimensions` `` `=` `` $dimensions `combiner` `` `=` `` $combiner attr-dict"
+        " `:` type($inputs) `to` type($outs)"
+    )
 
     irdl_options = (SameVariadicOperandSize(),)
 
@@ -257,53 +242,6 @@ class ReduceOp(QuickOp):
     @property
     def combined_types(self) -> tuple[Attribute, ...]:
         return tuple(self.inits.types)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ReduceOp:
-        def operands() -> list[UnresolvedOperand]:
-            return parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
-
-        inputs = operands()
-        parser.parse_keyword("inits")
-        inits = operands()
-        parser.parse_keyword("dimensions")
-        parser.parse_punctuation("=")
-        dimensions = parser.parse_comma_separated_list(
-            parser.Delimiter.SQUARE, lambda: parser.parse_integer(allow_boolean=False)
-        )
-        combiner = _parse_combiner(parser)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        start = parser.pos
-        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-        elements = [tensor.element_type for tensor in types if isa(tensor, TensorType)]
-        if len(elements) != len(types):
-            parser.raise_error("expected tensor types", start, parser.pos)
-        parser.parse_keyword("to")
-        results_start = parser.pos
-        results = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-        op = ReduceOp(
-            parser.resolve_operands(inputs, types, start),
-            parser.resolve_operands(inits, elements, start),
-            dimensions,
-            combiner,
-            attributes,
-        )
-        if list(op.result_types) != results:
-            parser.raise_error(f"the results are {comma_separated(op.result_types)}", results_start, parser.pos)
-        return op
-
-    def print(self, printer: Printer) -> None:
-        print_values(printer, self.inputs, "()")
-        printer.print_string(" inits")
-        print_values(printer, self.inits, "()")
-        printer.print_string(f" dimensions=[{', '.join(map(str, self.dimensions))}] combiner=")
-        printer.print_symbol_name(self.combiner)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_list(self.inputs.types, printer.print_attribute)
-        printer.print_string(" to ")
-        printer.print_list(self.result_types, printer.print_attribute)
 
     def verify_(self) -> None:
         if not self.inputs:

@@ -23,6 +23,8 @@ from xdsl.dialects.builtin import I1, IndexType, IntegerAttr, TensorType, i32, i
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AnyAttr,
+    RangeOf,
+    RangeVarConstraint,
     VarConstraint,
     base,
     eq,
@@ -33,14 +35,12 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.type import get_element_type_or_self
 
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.mlir.directives import Derived
+from xla_emitters.dialects.mlir.directives import Derived, DerivedRange
 from xla_emitters.dialects.mlir.op_rows import op_of_row
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
@@ -180,8 +180,10 @@ class SyncThreadsOp(QuickOp):
 
     name = "xla_gpu.sync_threads"
 
-    arguments = var_operand_def(TensorType)
-    outs = var_result_def(TensorType)
+    arguments = var_operand_def(RangeVarConstraint("T", RangeOf(base(TensorType))))
+    outs = var_result_def(DerivedRange("T", list))
+
+    assembly_format = "$arguments attr-dict (`:` type($arguments)^)?"
 
     def __init__(
         self,
@@ -193,31 +195,6 @@ class SyncThreadsOp(QuickOp):
             result_types=[[SSAValue.get(argument).type for argument in arguments]],
             attributes=attributes,
         )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> SyncThreadsOp:
-        first = parser.parse_optional_unresolved_operand()
-        rest = (
-            parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
-            if first is not None and parser.parse_optional_punctuation(",")
-            else []
-        )
-        attributes = parser.parse_optional_attr_dict()
-        if first is None:
-            return SyncThreadsOp([], attributes)
-        parser.parse_punctuation(":")
-        start = parser.pos
-        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-        return SyncThreadsOp(parser.resolve_operands([first, *rest], types, start), attributes)
-
-    def print(self, printer: Printer) -> None:
-        if self.arguments:
-            printer.print_string(" ")
-            printer.print_list(self.arguments, printer.print_ssa_value)
-        printer.print_op_attributes(self.attributes)
-        if self.arguments:
-            printer.print_string(" : ")
-            printer.print_list(self.arguments.types, printer.print_attribute)
 
     def verify_(self) -> None:
         if self.result_types != self.arguments.types:

@@ -13,17 +13,16 @@ Source: docs/reference/1 1.1-1.3, 1.8 "Attributes, types"; XLA of January 2025 f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import auto
 from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, FlatSymbolRefAttrConstr, IntAttr, TensorType
-from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import (
     VarConstraint,
     base,
     irdl_attr_definition,
     operand_def,
+    param_def,
     prop_def,
     result_def,
     var_operand_def,
@@ -32,33 +31,15 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.str_enum import StrEnum
 
 from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.dialects.mlir.llvm.metadata import WordAttr, word_attribute
 from xla_emitters.dialects.mlir.op_rows import op_of_row
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr, parse_map_text
 from xla_emitters.dialects.xla_gpu.loops import INDEX
 
-
-class MemorySpace(StrEnum):
-    REGISTERS = auto()
-    SHMEM = auto()
-
-
-@irdl_attr_definition
-class MemorySpaceAttr(EnumAttribute[MemorySpace]):
-    """`#xla_gpu.memory_space<shmem>`"""
-
-    name = "xla_gpu.memory_space"
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> MemorySpace:
-        with parser.in_angle_brackets():
-            return super().parse_parameter(parser)
-
-    def print_parameter(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            super().print_parameter(printer)
+MemorySpaceAttr = word_attribute("xla_gpu.memory_space", "registers", "shmem")
+"""`#xla_gpu.memory_space<shmem>`"""
 
 
 @irdl_attr_definition
@@ -67,7 +48,7 @@ class LayoutAttr(ParametrizedAttribute):
 
     name = "xla_gpu.layout"
 
-    memory_space: MemorySpaceAttr
+    memory_space: WordAttr = param_def(base(MemorySpaceAttr))
     thread_map: IndexingMapAttr
 
     @classmethod
@@ -75,16 +56,16 @@ class LayoutAttr(ParametrizedAttribute):
         with parser.in_angle_brackets():
             start = parser.pos
             word = parser.parse_str_literal(" for a memory space")
-            spaces = [str(space) for space in MemorySpace]
+            spaces = MemorySpaceAttr.WORDS
             if word not in spaces:
                 parser.raise_error(f"there is no memory space '{word}'; one of: {', '.join(spaces)}", start, parser.pos)
             parser.parse_punctuation(",")
             thread_map = IndexingMapAttr(parse_map_text(parser))
-        return [MemorySpaceAttr(MemorySpace(word)), thread_map]
+        return [MemorySpaceAttr.of(word), thread_map]
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
-            printer.print_string_literal(self.memory_space.data)
+            printer.print_string_literal(self.memory_space.word.data)
             printer.print_string(", ")
             printer.print_string_literal(self.thread_map.text_for(printer))
 

@@ -34,6 +34,7 @@ from xdsl.utils.str_enum import StrEnum
 
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.map_text import Spelling, SymbolicMap, parse_symbolic_map, print_symbolic_map
+from xla_emitters.dialects.mlir.llvm.metadata import word_attribute
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
 from xla_emitters.dialects.xla_gpu import loops, pure_calls, tensors
@@ -149,55 +150,25 @@ class WorkgroupIdOp(QuickOp):
     name = "xla.workgroup_id"
 
     dimension = prop_def(WorkgroupDimensionAttr)
-    result = result_def(IndexType)
+    result = result_def(IndexType())
+
+    assembly_format = "$dimension attr-dict"
 
     traits = traits_def(Pure())
 
     def __init__(self, dimension: WorkgroupDimension):
         super().__init__(properties={"dimension": WorkgroupDimensionAttr(dimension)}, result_types=[IndexType()])
 
-    @classmethod
-    def parse(cls, parser: Parser) -> WorkgroupIdOp:
-        op = WorkgroupIdOp(parser.parse_str_enum(WorkgroupDimension))
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
 
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.dimension.data}")
-        printer.print_op_attributes(self.attributes)
-
-
-class BackendKind(StrEnum):
-    CPU = auto()
-    GPU = auto()
-    TPU = auto()
-
-
-@irdl_attr_definition
-class BackendKindAttr(EnumAttribute[BackendKind]):
-    """`#xla.backend_kind<gpu>`"""
-
-    name = "xla.backend_kind"
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> BackendKind:
-        with parser.in_angle_brackets():
-            return super().parse_parameter(parser)
-
-    def print_parameter(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            super().print_parameter(printer)
-
+BackendKindAttr = word_attribute("xla.backend_kind", "cpu", "gpu", "tpu")
+"""`#xla.backend_kind<gpu>`"""
 
 SPELLINGS: dict[str, type[Operation]] = {
-    "xla.apply_indexing": loops.ApplyIndexingOp,
-    "xla.atomic_rmw": loops.AtomicRMWOp,
-    "xla.get_dynamic_dim_size": tensors.GetDynamicDimSizeOp,
-    "xla.loop": loops.LoopOp,
-    "xla.predicated_extract": tensors.PredicatedExtractOp,
-    "xla.predicated_insert": tensors.PredicatedInsertOp,
-    "xla.pure_call": pure_calls.PureCallOp,
-    "xla.yield": loops.YieldOp,
+    op.name.replace("xla_gpu", "xla"): op
+    for op in (
+        *(loops.ApplyIndexingOp, loops.AtomicRMWOp, loops.LoopOp, loops.YieldOp, pure_calls.PureCallOp),
+        *(tensors.GetDynamicDimSizeOp, tensors.PredicatedExtractOp, tensors.PredicatedInsertOp),
+    )
 }
 """Today's XLA's name -> our op."""
 

@@ -113,25 +113,20 @@ class BufferSizes:
         """A size that the type leaves unknown."""
         if text != UNKNOWN_SIZE:
             return _parsed(text)
-        op = buffer.owner
-        if isinstance(op, memref.AllocOp | memref.AllocaOp | lmhlo.IncRefOp):
-            shape = tensor_of(buffer.type).get_shape()
-            return self.number(op.dynamic_sizes[sum(size < 0 for size in shape[:dim])])
-        return self._symbol(buffer, dim)
+        size = allocated_size(buffer, dim)
+        return self._symbol(buffer, dim) if size is None else self.number(size)
 
     def _symbol(self, value: SSAValue, dim: int = 0) -> Size:
         """A name for an `index` value, or for the size of a buffer that is not allocated here."""
         return self._unnamed.setdefault((value, dim), Size.symbol(f"__{len(self._unnamed)}"))
 
 
-def same_shape(a: SSAValue, b: SSAValue) -> bool:
-    """Whether two buffers are known to have one shape."""
-    return BufferSizes().same_shape(a, b)
-
-
-def same_count(a: SSAValue, b: SSAValue) -> bool:
-    """Whether two buffers are known to have equally many elements."""
-    return BufferSizes().same_count(a, b)
+def allocated_size(buffer: SSAValue, dim: int) -> SSAValue | None:
+    """The value with which a buffer was allocated here, for a size that its type leaves unknown."""
+    op = buffer.owner
+    if not isinstance(op, memref.AllocOp | memref.AllocaOp | lmhlo.IncRefOp):
+        return None
+    return op.dynamic_sizes[sum(size < 0 for size in tensor_of(buffer.type).get_shape()[:dim])]
 
 
 def product(sizes: Sequence[Size]) -> Size:

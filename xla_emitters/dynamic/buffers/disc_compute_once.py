@@ -18,21 +18,21 @@ Source: none; XLA:CPU fuses no instruction twice that InstructionFusion::IsExpen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.hlo.base import integers, opcode_of
-from xla_emitters.dialects.hlo.placement import DEVICE, HOST, is_on_host
-from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp, space_of
+from xla_emitters.dialects.hlo.placement import HOST, is_on_host
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, space_of
 from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
 from xla_emitters.dynamic.buffers.buffer_uses import is_used_inside
-from xla_emitters.dynamic.buffers.fusion_rules import BROADCASTS, COLUMN, LOOP, ROW, STITCH, is_splat_source
+from xla_emitters.dynamic.buffers.fusion_rules import BROADCASTS, COLUMN, LOOP, ROW, STITCH, cone_of, is_splat_source
 from xla_emitters.functions import BY_OPCODE, EXACT, CodeSize
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
@@ -50,26 +50,21 @@ class DiscComputeOncePass(KernelPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         sizes = BufferSizes()
         for fusion in [found for found in op.walk() if isinstance(found, FusionOp)]:
-            if fusion.kind is not None and fusion.kind.data in KINDS and not is_on_host(fusion):
+            if fusion.kind_text in KINDS and not is_on_host(fusion):
                 _split(fusion, sizes)
 
 
 def _split(fusion: FusionOp, sizes: BufferSizes) -> None:
     """Moves what a fusion repeats; values of equally many elements share one new fusion."""
     repeated = dict[object, list[SSAValue]]()
-    for op in _ops_of(fusion):
+    for op in fusion.ops:
         if opcode_of(op.HLO) in BROADCASTS and _repeats_rows(op, sizes):
             repeated.setdefault(sizes.elements(op.inputs[0]), []).append(op.inputs[0])
     for values in repeated.values():
-        ops = _ops_of(fusion)
-        cones = {value: _cone(ops, [value]) for value in values}
+        cones = {value: cone_of(fusion, [value]) for value in values}
         moved = [value for value, cone in cones.items() if _can_move(fusion, value, cone, sizes)]
         if moved:
             _move(fusion, moved, set[BufferOp]().union(*(cones[value] for value in moved)))
-
-
-def _ops_of(fusion: FusionOp) -> list[BufferOp]:
-    return [op for op in fusion.body.block.ops if isinstance(op, BufferOp)]
 
 
 def _repeats_rows(op: BufferOp, sizes: BufferSizes) -> bool:
@@ -80,18 +75,6 @@ def _repeats_rows(op: BufferOp, sizes: BufferSizes) -> bool:
         return False
     one, all_ = sizes.elements(source).value, sizes.elements(result).value
     return one is None or all_ is None or all_ >= LEAST_ROWS * one
-
-
-def _cone(
-    ops: Sequence[BufferOp], values: Iterable[SSAValue], given: AbstractSet[SSAValue] = frozenset()
-) -> set[BufferOp]:
-    """The ops that compute these values, where the given ones exist."""
-    found, wanted = set[BufferOp](), set(values) - given
-    for op in reversed(ops):
-        if not wanted.isdisjoint(op.outputs):
-            found.add(op)
-            wanted |= {*op.inputs} - given
-    return found
 
 
 def _can_move(fusion: FusionOp, value: SSAValue, cone: AbstractSet[BufferOp], sizes: BufferSizes) -> bool:
@@ -106,7 +89,7 @@ def _can_move(fusion: FusionOp, value: SSAValue, cone: AbstractSet[BufferOp], si
     read = {buffer for op in cone for buffer in op.inputs if space_of(buffer.type) != HOST}
     if not all(sizes.same_count(buffer, value) or is_single(buffer) for buffer in written | read):
         return False
-    others = {buffer for op in _ops_of(fusion) if op not in cone for buffer in op.outputs}
+    others = {buffer for op in fusion.ops if op not in cone for buffer in op.outputs}
     if not others.isdisjoint(written | read):
         return False
     is_varied = any(not is_single(buffer) for buffer in read - written) or any(_is_varied(op) for op in cone)
@@ -126,18 +109,11 @@ def _is_varied(op: BufferOp) -> bool:
 
 def _move(fusion: FusionOp, values: Sequence[SSAValue], cone: AbstractSet[BufferOp]) -> None:
     """Puts the ops of the cone, which compute the values, into a fusion before the fusion that they are in."""
-    ops = _ops_of(fusion)
+    ops = fusion.ops
     rest = [op for op in ops if op not in cone]
     results = {buffer for op in rest for buffer in op.outputs}
     left_outside = {buffer for op in cone for buffer in op.outputs if not is_used_inside(buffer, fusion)}
-    twice = _cone(ops, {buffer for op in rest for buffer in op.inputs} | results, {*values, *left_outside}) & cone
-    name = fusion.fusion_name.data if fusion.fusion_name else "fusion"
-    made = FusionOp(
-        properties={"fusion_name": StringAttr(f"{name}_once"), "kind": StringAttr(LOOP)},
-        regions=[Region(Block())],
-    )
-    made.attributes[DEVICE] = fusion.attributes[DEVICE]
-    made.location = fusion.location
+    twice = cone_of(fusion, {buffer for op in rest for buffer in op.inputs} | results, {*values, *left_outside}) & cone
     body = list[BufferOp]()
     for op in ops:
         if op in twice:
@@ -145,5 +121,4 @@ def _move(fusion: FusionOp, values: Sequence[SSAValue], cone: AbstractSet[Buffer
         elif op in cone:
             op.detach()
             body.append(op)
-    made.body.block.add_ops([*body, TerminatorOp(operands=[[]])])
-    Rewriter.insert_op(made, InsertPoint.before(fusion))
+    Rewriter.insert_op(FusionOp.of(f"{fusion.label}_once", LOOP, body, fusion.location), InsertPoint.before(fusion))

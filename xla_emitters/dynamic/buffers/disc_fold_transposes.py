@@ -186,7 +186,7 @@ def _loop_behind(transpose: BufferOp) -> FusionOp | None:
     if not isinstance(loop, FusionOp) or loop.kind != StringAttr(LOOP) or loop is transpose.parent_op():
         return None
     sizes = BufferSizes()
-    ops = [op for op in loop.body.block.ops if isinstance(op, BufferOp)]
+    ops = loop.ops
     is_read_once = all(sizes.same_count(buffer, op.outputs[0]) for op in ops if buffer in op.inputs)
     written = (result for op in ops for result in op.outputs if not _is_local(result, loop))
     return loop if is_read_once and all(sizes.same_count(buffer, result) for result in written) else None

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.hlo.base import integers
@@ -41,7 +41,7 @@ from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp
 from xla_emitters.dialects.mlir import memref
 from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
 from xla_emitters.dynamic.buffers.buffer_uses import is_after, is_used_inside, reads, uses_of, writes
-from xla_emitters.dynamic.buffers.fusion_rules import LOOP, MIDDLE, middle_of
+from xla_emitters.dynamic.buffers.fusion_rules import LOOP, MIDDLE, cone_of, middle_of
 from xla_emitters.dynamic.buffers.later_reads import free_behind, placed, why_not_later
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
@@ -113,10 +113,12 @@ class _Move:
         for op in self._ops:
             if op.HLO is ReduceOp:
                 moved |= set(self._cone(op.inputs[1]))
-        left = [op for op in self._holder.body.block.ops if isinstance(op, BufferOp)]
+        left = self._holder.ops
         # Numbers that both halves need are computed in both.
         results = {buffer for op in self._ops if op.HLO is ReduceOp for buffer in op.outputs}
-        twice = self._needed([op for op in left if op not in moved], results) & moved
+        stay = [op for op in left if op not in moved]
+        wanted = {buffer for op in stay for buffer in (*op.inputs, *op.outputs)}
+        twice = cone_of(self._holder, wanted, results) & moved
         left = [op for op in left if op not in moved or op in twice]
         if twice & {*self._ops, self._transpose} or not self._is_a_loop(left):
             return "what is left of the fusion is not one loop"
@@ -130,19 +132,8 @@ class _Move:
 
     def _cone(self, buffer: SSAValue) -> list[BufferOp]:
         """The ops of the fusion that is taken apart which compute a buffer."""
-        return list(self._needed([op for op in self._in_holder() if buffer in op.outputs]))
-
-    def _needed(self, ops: Sequence[BufferOp], given: AbstractSet[SSAValue] = frozenset()) -> set[BufferOp]:
-        """These ops of that fusion, and those that compute what they read but is not given."""
-        found, wanted = set(ops), {buffer for op in ops for buffer in op.inputs} - given
-        for op in reversed(self._in_holder()):
-            if op not in found and not wanted.isdisjoint(op.outputs):
-                found.add(op)
-                wanted |= {*op.inputs} - given
-        return found
-
-    def _in_holder(self) -> list[BufferOp]:
-        return [op for op in self._holder.body.block.ops if isinstance(op, BufferOp)]
+        cone = cone_of(self._holder, [buffer])
+        return [op for op in self._holder.ops if op in cone]
 
     def _producers(self) -> list[BufferOp] | None:
         """The ops before the reshapes: the transpose, what is in a fusion with it, and what computes its operand for it alone."""
@@ -170,7 +161,7 @@ class _Move:
         fusion = root.parent_op()
         if not isinstance(fusion, FusionOp):
             return [root]
-        ops = [op for op in fusion.body.block.ops if isinstance(op, BufferOp)]
+        ops = fusion.ops
         for op in ops:
             if op is not root and not all(_is_local(buffer, fusion) for buffer in op.outputs):
                 return None
@@ -190,24 +181,18 @@ class _Move:
         return is_simple and all(sizes.same_count(buffer, results[0]) for buffer in (*shared, *results))
 
     def _make(self, producers: Sequence[BufferOp], moved: AbstractSet[BufferOp], twice: AbstractSet[BufferOp]) -> None:
-        name = self._holder.fusion_name.data if self._holder.fusion_name else "fusion"
-        made = FusionOp(
-            properties={"fusion_name": StringAttr(f"{name}_middle"), "kind": StringAttr(MIDDLE)},
-            regions=[Region(Block())],
-        )
-        made.attributes[DEVICE] = self._holder.attributes[DEVICE]
-        made.location = self._holder.location
+        made = FusionOp.of(f"{self._holder.label}_middle", MIDDLE, [], self._holder.location)
         Rewriter.insert_op(made, InsertPoint.before(self._holder))
         emptied = {placed(op) for op in producers} - {self._holder}
         body = list[BufferOp]()
-        here = [op for op in self._in_holder() if op in moved]
+        here = [op for op in self._holder.ops if op in moved]
         for op in (*(op for op in producers if op not in here), *here):
             if op in twice:
                 body.append(op.clone())
             else:
                 op.detach()
                 body.append(op)
-        made.body.block.add_ops([*body, TerminatorOp(operands=[[]])])
+        Rewriter.insert_op(body, InsertPoint.at_start(made.body.block))
         for op in body:
             for buffer in op.operands:
                 free_behind(buffer, made)

@@ -53,13 +53,13 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.algebra.size import Size
 from xla_emitters.dialects.hlo.base import opcode_of
-from xla_emitters.dialects.hlo.placement import DEVICE, GPU
-from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp, space_of, tensor_of
+from xla_emitters.dialects.hlo.placement import GPU
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, space_of, tensor_of
 from xla_emitters.dialects.locations import fuse_all
 from xla_emitters.dialects.mlir import func, memref
 from xla_emitters.dtypes import dtype_of
@@ -216,15 +216,10 @@ class _FunctionFusion:
                 if operand in self.splats:
                     part.op.operands[number] = self._copied(operand, copies, inside, outside)
             inside.append(part.op)
-        made = FusionOp(
-            properties={"fusion_name": StringAttr(name), "kind": StringAttr(fusion.kind)},
-            regions=[Region(Block([*inside, TerminatorOp(operands=[[]])]))],
-        )
+        made = FusionOp.of(name, fusion.kind, inside, fuse_all(part.op.location for part in parts))
         self.made.add(made)
-        made.attributes[DEVICE] = StringAttr(GPU)
         if fusion.shared:
             made.attributes[SHARED] = ArrayAttr(map(StringAttr, fusion.shared))
-        made.location = fuse_all(part.op.location for part in parts)
         ends = [memref.DeallocOp.build(operands=[op.results[0]]) for op in outside]
         for end, alloc in zip(ends, outside, strict=True):
             end.location = alloc.location

@@ -64,6 +64,7 @@ from xla_emitters.dynamic.buffers.buffer_sizes import SIZES, declared_sizes, siz
 from xla_emitters.dynamic.buffers.index_code import IndexCode, Number
 from xla_emitters.dynamic.buffers.result_sizes import result_sizes
 from xla_emitters.dynamic.sizes import SizeNames, sizes_of
+from xla_emitters.graph.entry import leaves_of_element
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 
 NAME = "disc-legalize-to-lhlo"
@@ -209,7 +210,8 @@ class _Body:
             case TupleOp():
                 found = [leaf for leaves in inputs for leaf in leaves]
             case GetTupleElementOp():
-                found = self._element(op, inputs[0])
+                first, count = leaves_of_element(op)
+                found = inputs[0][first : first + count]
             case GetDimensionSizeOp():
                 found = [self._dimension_size(op, inputs[0][0])]
             case ConstantOp() if isinstance(op.result.type, TupleType):
@@ -223,12 +225,6 @@ class _Body:
             case _:
                 found = self._buffer_op(op, inputs)
         self.values[op.result] = found
-
-    def _element(self, op: GetTupleElementOp, leaves: Leaves) -> Leaves:
-        counts = [len(leaf_types(part)) for part in tuple_types(op.operands[0].type)]
-        index = op.index.value.data
-        before = sum(counts[:index])
-        return leaves[before : before + counts[index]]
 
     def _dimension_size(self, op: GetDimensionSizeOp, buffer: SSAValue) -> SSAValue:
         code = self.code

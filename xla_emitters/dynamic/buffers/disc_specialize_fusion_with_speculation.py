@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import NamedTuple
 
 from xdsl.context import Context
@@ -36,10 +35,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.algebra.size import mod
 from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
-from xla_emitters.dialects.mlir import arith, memref, scf
+from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dtypes import dtype_of
-from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
+from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes, allocated_size
 from xla_emitters.dynamic.buffers.fusion_rules import LOOP, ROW, SINGLE, VECTOR, FusibleOp, Group
 from xla_emitters.dynamic.buffers.index_code import IndexCode, Number
 from xla_emitters.dynamic.buffers.tiled_transposes import LEAST_TILED, TILES, tiled_transpose
@@ -96,11 +95,11 @@ class DiscSpecializeFusionWithSpeculationPass(KernelPass):
 
 def _nothing_to_choose(fusion: FusionOp) -> str | None:
     """Why there is no choice how it is computed; None if there is one."""
-    if fusion.kind is not None and fusion.kind.data == SINGLE:
+    if fusion.kind_text == SINGLE:
         return "its op has loops of its own"
     if any(isinstance(op, scf.ParallelOp) for op in fusion.body.block.ops):
         return "its loops are written already"
-    return None if any(isinstance(op, BufferOp) for op in fusion.body.block.ops) else "it has no op"
+    return None if fusion.ops else "it has no op"
 
 
 class _Choice:
@@ -108,24 +107,19 @@ class _Choice:
 
     def __init__(self, fusion: FusionOp) -> None:
         self.fusion = fusion
-        self.kind = fusion.kind.data if fusion.kind is not None else ""
+        self.kind = fusion.kind_text
         self.sizes = BufferSizes()
-        self.parts = [FusibleOp(op) for op in fusion.body.block.ops if isinstance(op, BufferOp)]
+        self.parts = list(map(FusibleOp, fusion.ops))
         self.group = Group(self.parts, self.sizes)
         self.code = IndexCode(QuickBuilder(InsertPoint.before(fusion)), fusion.location)
 
     def size(self, buffer: SSAValue, dim: int) -> Number:
         """The size of a buffer: the value that it was allocated with, or a `memref.dim`."""
-        shape = tensor_of(buffer.type).get_shape()
-        if shape[dim] < 0 and isinstance(buffer.owner, memref.AllocOp):
-            return buffer.owner.dynamic_sizes[sum(size < 0 for size in shape[:dim])]
-        return self.code.dim(buffer, dim)
+        is_known = tensor_of(buffer.type).get_shape()[dim] >= 0
+        return (None if is_known else allocated_size(buffer, dim)) or self.code.dim(buffer, dim)
 
     def elements(self, buffer: SSAValue) -> Number:
         return self.code.product([self.size(buffer, dim) for dim in range(tensor_of(buffer.type).get_num_dims())])
-
-    def compare(self, predicate: str, a: Number, b: Number) -> SSAValue:
-        return self.code.insert(arith.CmpiOp(self.code.value(a), self.code.value(b), predicate))
 
     def variants(self, condition: SSAValue, then: FusionOp, otherwise: FusionOp | scf.IfOp) -> None:
         """Replaces the fusion by a choice between two, or one and another choice."""
@@ -157,12 +151,12 @@ def _without_broadcasts(choice: _Choice) -> str | None:
     if not found:
         return "it has no broadcast between sizes that may be equal"
     equal = [
-        choice.compare("eq", choice.size(part.reads[0], dim), choice.size(part.writes[0], dim))
+        choice.code.compare("eq", choice.size(part.reads[0], dim), choice.size(part.writes[0], dim))
         for part in found
         for dim, size in enumerate(tensor_of(part.writes[0].type).get_shape())
         if size < 0
     ]
-    holds = reduce(lambda a, b: choice.code.insert(arith.AndIOp(a, b)), equal)
+    holds = choice.code.every(equal)
     then = choice.variant("same_sizes")
     ops = list(then.body.block.ops)
     numbers = {op: number for number, op in enumerate(choice.fusion.body.block.ops)}
@@ -199,7 +193,7 @@ def _by_columns(choice: _Choice) -> str | None:
         return None
     one, two, three = (choice.variant(f"row{number}", ROW_SCHEDULE, number) for number in (1, 2, 3))
     is_long, is_short = (
-        choice.compare(how, choice.size(matrix, last), limit)
+        choice.code.compare(how, choice.size(matrix, last), limit)
         for how, limit in (("sgt", LIMITS.warp_columns), ("sle", LIMITS.lanes_columns))
     )
     few = scf.IfOp(is_short, [], [three, scf.YieldOp()], [two, scf.YieldOp()])
@@ -224,8 +218,8 @@ def _by_tiles(choice: _Choice) -> str | None:
     if not unknown:
         choice.say(TILES, 1)
         return None
-    long = [choice.compare("sge", choice.size(source, dim), LEAST_TILED) for dim in unknown]
-    fits = reduce(lambda a, b: choice.code.insert(arith.AndIOp(a, b)), long)
+    long = [choice.code.compare("sge", choice.size(source, dim), LEAST_TILED) for dim in unknown]
+    fits = choice.code.every(long)
     choice.variants(fits, choice.variant("tiles", TILES, 1), choice.variant(""))
     return None
 
@@ -259,7 +253,7 @@ def _by_vectors(choice: _Choice) -> str | None:
         return None
     count = choice.size(matrix, last) if reduced else choice.elements(matrix)
     left = choice.code.insert(arith.RemSIOp(choice.code.value(count), choice.code.value(width)))
-    fits = choice.compare("eq", left, 0)
+    fits = choice.code.compare("eq", left, 0)
     choice.variants(fits, choice.variant(f"vec{width}", VECTOR, width), choice.variant(""))
     return None
 

@@ -25,7 +25,8 @@ Source: seed document, "DhloFuseOnBuffer"; docs/reference/4 3.3.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -45,7 +46,7 @@ from xla_emitters.dialects.hlo.placement import GPU, HOST, TransferOp
 from xla_emitters.dialects.hlo.reductions import ReduceWindowOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import element_of
-from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, space_of, tensor_of
 from xla_emitters.dialects.mlir import memref
 from xla_emitters.dialects.shuffles import can_shuffle
 from xla_emitters.dtypes import Kind
@@ -166,6 +167,16 @@ class FusibleOp:
 def _work_of(opcode: str) -> int:
     row = BY_OPCODE.get(opcode)
     return 1 if row is None or row.size is CodeSize.SMALL else WORK
+
+
+def cone_of(fusion: FusionOp, values: Iterable[SSAValue], given: AbstractSet[SSAValue] = frozenset()) -> set[BufferOp]:
+    """The ops of a fusion that compute these values, where the given ones exist."""
+    found, wanted = set[BufferOp](), set(values) - given
+    for op in reversed(fusion.ops):
+        if not wanted.isdisjoint(op.outputs):
+            found.add(op)
+            wanted |= {*op.inputs} - given
+    return found
 
 
 def computation_of(op: BufferOp) -> ComputationOp:

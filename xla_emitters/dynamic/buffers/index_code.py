@@ -107,6 +107,20 @@ class IndexCode:
             found = self.multiply(found, number)
         return found
 
+    def compare(self, predicate: str, a: Number, b: Number) -> SSAValue:
+        """i1: `a` compared with `b`, as `arith.cmpi` names it."""
+        return self.insert(arith.CmpiOp(self.value(a), self.value(b), predicate))
+
+    def select(self, condition: SSAValue, then: Number, otherwise: Number) -> SSAValue:
+        return self.insert(arith.SelectOp(condition, self.value(then), self.value(otherwise)))
+
+    def every(self, conditions: Sequence[SSAValue]) -> SSAValue:
+        """i1: the conjunction of one or more conditions."""
+        first, *rest = conditions
+        for other in rest:
+            first = self.insert(arith.AndIOp(first, other))
+        return first
+
     def binary(
         self,
         op: type[arith.SignlessIntegerBinaryOperation],

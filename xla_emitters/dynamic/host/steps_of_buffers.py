@@ -403,7 +403,7 @@ def _fusion(w: _Writer, op: lmhlo.FusionOp) -> None:
         w.block(op.body.block)
         return
     w.ops.append(op)
-    name = op.fusion_name.data if op.fusion_name else "fusion"
+    name = op.label
     w.launch(f"{LOOPS}{len(w.ops) - 1}.{name}", captured_by(op))
 
 

@@ -16,13 +16,12 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.algebra.size import Size
-from xla_emitters.dialects import lmhlo
 from xla_emitters.dialects.hlo.constant import ConstantOp
-from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dialects.mlir import memref
 from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.ranges import constant_of
-from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
+from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes, allocated_size
 from xla_emitters.dynamic.buffers.buffer_uses import writes
 from xla_emitters.dynamic.buffers.index_code import IndexCode, Number
 from xla_emitters.rewrite.effects import is_pure
@@ -96,9 +95,8 @@ class BufferNumbers:
 
     def _asked(self, buffer: SSAValue, dim: int) -> Number:
         """For a buffer allocated here, the size it was allocated with; for another one, `memref.dim`."""
-        owner = buffer.owner
-        if isinstance(owner, memref.AllocOp | memref.AllocaOp | lmhlo.IncRefOp):
-            return owner.dynamic_sizes[sum(size < 0 for size in tensor_of(buffer.type).get_shape()[:dim])]
+        if (size := allocated_size(buffer, dim)) is not None:
+            return size
         for use in buffer.uses:
             found = use.operation
             if isinstance(found, memref.DimOp) and constant_of(found.index) == dim and self._is_before(found):

@@ -152,7 +152,7 @@ def _emit_columns(fusion: FusionLoops, reducers: Sequence[Reducer], others: Sequ
         store_results(code, ordered, totals, column)
 
     host = fusion.numbers.code
-    are_several = host.insert(arith.CmpiOp(host.value(tiles.count), host.value(1), "ne"))
+    are_several = host.compare("ne", tiles.count, 1)
     tiles.of_parts(fusion).emit(fusion, ordered, partial, finish, where=are_several)
 
 
@@ -223,7 +223,7 @@ class Tiles:
         across = _over(fusion, self.shape[1], self.columns * self.width)
         is_short = len(fusion.op.body.block.ops) <= MOST_OPS
         if where is not None:
-            across = host.insert(arith.SelectOp(where, host.value(across), host.value(0)))
+            across = host.select(where, across, 0)
 
         def alone(code: KernelCode, variables: Sequence[SSAValue]) -> None:
             block, _ = variables
@@ -354,7 +354,7 @@ class Tiles:
         column = index.value(index.multiply(index.value(first_column), self.width))
         top = index.multiply(tile, self.height)
         limit = index.value(index.multiple(cols, self.width))
-        is_column = code.insert(arith.CmpiOp(column, limit, "ult")).result
+        is_column = index.compare("ult", column, limit)
         end = code.insert(arith.MinUIOp(index.value(index.add(top, self.height)), index.value(rows))).result
         # A thread beyond the last column has no rows, but takes part in the barriers.
         end = index.select(is_column, end, 0)

@@ -14,13 +14,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
-from xdsl.ir import Block, Region
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.hlo.base import opcode_of
-from xla_emitters.dialects.hlo.placement import DEVICE, GPU
-from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp, space_of
+from xla_emitters.dialects.hlo.placement import GPU
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, space_of
 from xla_emitters.dialects.mlir import func, memref
 from xla_emitters.dynamic.buffers.buffer_uses import updated_in_place
 from xla_emitters.dynamic.buffers.fusion_rules import SINGLE
@@ -51,12 +50,6 @@ class DiscFuseSingleOpsPass(KernelPass):
             for number, inner in enumerate(found):
                 opcode = opcode_of(inner.HLO).replace("-", "_")
                 name = f"{function.sym_name.data}_{SINGLE}_{opcode}_{number}"
-                made = FusionOp(
-                    properties={"fusion_name": StringAttr(name), "kind": StringAttr(SINGLE)},
-                    regions=[Region(Block())],
-                )
-                made.attributes[DEVICE] = StringAttr(GPU)
-                made.location = inner.location
                 if is_cpu and inner.HLO.name == "hlo.sort":
                     from xla_emitters.dynamic.loops.sort_schedule import (  # imported here: few programs sort
                         FIRST,
@@ -65,9 +58,10 @@ class DiscFuseSingleOpsPass(KernelPass):
 
                     if (first := first_read(inner)) is not None:
                         inner.attributes[FIRST] = IntegerAttr(first, i64)
+                made = FusionOp.of(name, SINGLE, [], inner.location)
                 Rewriter.insert_op(made, InsertPoint.before(inner))
                 inner.detach()
-                made.body.block.add_ops([inner, TerminatorOp(operands=[[]])])
+                Rewriter.insert_op(inner, InsertPoint.at_start(made.body.block))
 
 
 def _is_taken(op: BufferOp, *, is_cpu: bool) -> bool:

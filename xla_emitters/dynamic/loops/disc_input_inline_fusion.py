@@ -30,7 +30,7 @@ from xdsl.dialects.builtin import ModuleOp, UnrealizedConversionCastOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
+from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.dialects.mlir import arith, memref, scf
 from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dtypes import dtype_of
@@ -54,7 +54,7 @@ class DiscInputInlineFusionPass(KernelPass):
 
     def _inline(self, fusion: FusionOp) -> None:
         loops = [op for op in fusion.body.block.ops if isinstance(op, scf.ParallelOp)]
-        ops = [op for op in fusion.body.block.ops if isinstance(op, BufferOp)]
+        ops = fusion.ops
         if not loops and any(is_used_outside(buffer, fusion) for op in ops for buffer in op.outputs):
             return self.skip(fusion, "it has no loop")
         producers, numbers = producers_in(fusion), BufferNumbers(fusion)
@@ -63,7 +63,7 @@ class DiscInputInlineFusionPass(KernelPass):
         for op in reversed(ops):
             for buffer in op.outputs:
                 if is_used_outside(buffer, fusion) and not _is_written(buffer, fusion):
-                    what = f"no loop of '{_name(fusion)}' writes the result of {op.name} (%{op.instruction_name})"
+                    what = f"no loop of '{fusion.label}' writes the result of {op.name} (%{op.instruction_name})"
                     raise InternalError(what, stage=self.name)
             Rewriter.erase_op(op)
         if not loops:
@@ -76,19 +76,13 @@ def _is_written(buffer: SSAValue, fusion: FusionOp) -> bool:
     return any(fusion.is_ancestor(writer) for writer in writers)
 
 
-def _name(fusion: FusionOp) -> str:
-    return fusion.fusion_name.data if fusion.fusion_name else "a fusion"
-
-
 def producers_in(fusion: FusionOp) -> dict[SSAValue, Producer]:
     """For each buffer that an op of the fusion writes, the producer of its elements.
 
     raises   Unsupported for a buffer that two ops write, or that an op reads and writes
     """
     found = dict[SSAValue, Producer]()
-    for op in fusion.body.block.ops:
-        if not isinstance(op, BufferOp):
-            continue
+    for op in fusion.ops:
         for buffer in op.outputs:
             if buffer in found or buffer in op.inputs:
                 raise refusal(

@@ -34,21 +34,18 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i64
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo.placement import is_on_host
+from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dialects.mlir import memref
 from xla_emitters.dynamic.buffers.buffer_uses import reads
-from xla_emitters.dynamic.buffers.fusion_rules import MIDDLE, SINGLE
+from xla_emitters.dynamic.buffers.fusion_rules import MIDDLE, SINGLE, STITCH
 from xla_emitters.dynamic.buffers.tiled_transposes import TILES
 from xla_emitters.dynamic.loops.column_reduction_schedule import ATOMICS, emit_column_reduction_schedule
+from xla_emitters.dynamic.loops.combine import reduces_rows
 from xla_emitters.dynamic.loops.element_code import has_element_code
 from xla_emitters.dynamic.loops.loop_schedule import emit_loop_schedule
-from xla_emitters.dynamic.loops.roots import is_column_reduction, is_row_reduction, roots_of
-from xla_emitters.dynamic.loops.row_loop import (
-    emit_row_reduction_alone,
-    emit_row_reduction_schedule1,
-    emit_row_reduction_schedule2,
-    emit_row_reduction_schedule3,
-)
+from xla_emitters.dynamic.loops.roots import roots_of
+from xla_emitters.dynamic.loops.row_loop import ROW_SCHEDULES
 from xla_emitters.dynamic.loops.schedule import THREADS_HINT, FusionLoops, Schedule
 from xla_emitters.dynamic.loops.single_op_schedules import SINGLE_OP_SCHEDULES, schedule_in
 from xla_emitters.errors import UsageError
@@ -56,6 +53,8 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 
 ROW_SCHEDULE = "disc.row_schedule"
 """Attribute of a fusion: 1, 2 or 3, the schedule of its row reductions."""
+OF_KINDS = {STITCH: "stitch", MIDDLE: "middle", SINGLE: SINGLE}
+"""Kind of a fusion -> its schedule, whatever its roots."""
 HINTED = ("loop", "row1", "row2", "row3")
 """The schedules that ask for the threads that `disc.thread_per_block_hint` says."""
 
@@ -63,10 +62,7 @@ SCHEDULES: Mapping[str, Schedule] = {
     "column": emit_column_reduction_schedule,
     "loop": emit_loop_schedule,
     "middle": schedule_in("middle_reduction", "emit_middle_reduction_schedule"),
-    "row": emit_row_reduction_alone,
-    "row1": emit_row_reduction_schedule1,
-    "row2": emit_row_reduction_schedule2,
-    "row3": emit_row_reduction_schedule3,
+    **ROW_SCHEDULES,
     "stitch": schedule_in("stitch", "emit_stitch_schedule"),
     "tiles": schedule_in("tile", "emit_tile_schedule"),
 }
@@ -122,20 +118,17 @@ class DiscLhloLegalizeToLoopPass(KernelPass):
 
 def schedule_of(fusion: FusionOp, roots: Sequence[BufferOp], *, is_cpu: bool = False) -> str:
     """The name of a fusion's schedule: see the file's head."""
-    if fusion.kind is not None and fusion.kind.data == "kStitch":
-        return "stitch"
-    if fusion.kind is not None and fusion.kind.data == MIDDLE:
-        return "middle"
-    if fusion.kind is not None and fusion.kind.data == SINGLE:
-        return SINGLE
+    if (name := OF_KINDS.get(fusion.kind_text)) is not None:
+        return name
     if TILES in fusion.attributes and not is_cpu:
         return "tiles"
-    if any(map(is_row_reduction, roots)):
+    if any(map(reduces_rows, roots)):
         if is_cpu:
             return "row"
         hint = fusion.attributes.get(ROW_SCHEDULE)
         return f"row{hint.value.data}" if isinstance(hint, IntegerAttr) else "row1"
-    return "column" if any(map(is_column_reduction, roots)) else "loop"
+    # "column" refuses reductions that are not of matrices.
+    return "column" if any(root.HLO is ReduceOp for root in roots) else "loop"
 
 
 def _is_needed(root: BufferOp, fusion: FusionOp) -> bool:

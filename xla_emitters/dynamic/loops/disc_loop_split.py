@@ -65,7 +65,7 @@ class DiscLoopSplitPass(DevicePass):
 
     def split(self, fusion: FusionOp, loops: Sequence[scf.ParallelOp]) -> None:
         """Inserts a launch for each loop, and the ops between loops, before the fusion, and erases it."""
-        name = fusion.fusion_name.data if fusion.fusion_name else "fusion"
+        name = fusion.label
         names = [name] if len(loops) == 1 else [f"{name}_{number}" for number in range(len(loops))]
         made = iter(names)
         *ops, _ = fusion.body.block.ops
@@ -88,8 +88,7 @@ class DiscLoopSplitPass(DevicePass):
         threads = self.threads(loop, low, high, step) if outer else self.hinted(loop)
         of_blocks = outer[::-1] or [(low, high, host.multiply(step, threads))]
         grid = [host.value(_blocks(host, host.subtract(end, start), span)) for start, end, span in of_blocks]
-        zero, one = host.value(0), host.value(1)
-        some = host.insert(arith.CmpiOp(host.value(host.product(grid)), zero, "ne"))
+        one, some = host.value(1), host.compare("ne", host.product(grid), 0)
         block = Block(arg_types=[INDEX] * 12)
         for argument, hint in zip(block.args, IDS, strict=True):
             argument.name_hint = hint
@@ -110,7 +109,7 @@ class DiscLoopSplitPass(DevicePass):
         else:
             linear = code.add(code.multiply(block.args[0], threads), block.args[len(AXES)])
             place = code.value(code.add(code.multiply(linear, step), low))
-            inside = code.insert(arith.CmpiOp(place, code.value(high), "slt"))
+            inside = code.compare("slt", place, high)
             body = Block()
             _move(loop, body, [place])
             body.add_op(scf.YieldOp())

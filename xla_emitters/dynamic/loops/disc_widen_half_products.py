@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr, f32
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects.hlo.base import opcode_of
@@ -26,7 +26,7 @@ from xla_emitters.dialects.hlo.contractions import DotOp
 from xla_emitters.dialects.hlo.elementwise import ConvertOp
 from xla_emitters.dialects.hlo.placement import DEVICE, GPU
 from xla_emitters.dialects.hlo.types import element_of
-from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp, buffer_type, on_buffers, space_of, tensor_of
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, buffer_type, on_buffers, space_of, tensor_of
 from xla_emitters.dialects.mlir import func, memref
 from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dtypes import dtype
@@ -96,10 +96,5 @@ def _convert(source: SSAValue, target: SSAValue, builder: Builder, op: BufferOp,
     kin = on_buffers(ConvertOp)
     assert kin is not None
     inner = kin.of(convert, [source], [target])
-    made = FusionOp(
-        properties={"fusion_name": StringAttr(name), "kind": StringAttr(LOOP)},
-        regions=[Region(Block([inner, TerminatorOp(operands=[[]])]))],
-    )
-    inner.attributes[DEVICE] = made.attributes[DEVICE] = StringAttr(GPU)
-    made.location = op.location
-    builder.insert(made)
+    inner.attributes[DEVICE] = StringAttr(GPU)
+    builder.insert(FusionOp.of(name, LOOP, [inner], op.location))

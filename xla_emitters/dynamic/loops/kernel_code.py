@@ -102,20 +102,6 @@ class KernelIndex(IndexCode):
             return number
         return self.insert(arith.AndIOp(number, self.value(-of)))
 
-    def compare(self, predicate: str, a: Number, b: Number) -> SSAValue:
-        """i1: `a` compared with `b`, as `arith.cmpi` names it."""
-        return self.insert(arith.CmpiOp(self.value(a), self.value(b), predicate))
-
-    def select(self, condition: SSAValue, then: Number, otherwise: Number) -> SSAValue:
-        return self.insert(arith.SelectOp(condition, self.value(then), self.value(otherwise)))
-
-    def every(self, conditions: Sequence[SSAValue]) -> SSAValue:
-        """i1: the conjunction of one or more conditions."""
-        first, *rest = conditions
-        for other in rest:
-            first = self.insert(arith.AndIOp(first, other))
-        return first
-
     def clamp(self, value: SSAValue, element: DType, high: Number) -> Number:
         """An integer of that type as an index in [0, high], where `high` is not negative.
 
@@ -224,8 +210,7 @@ class KernelCode:
     def _count(self) -> None:
         self._counted[0] += 1
         if self._counted[0] > MOST_OPS:
-            name = self.fusion.fusion_name.data if self.fusion.fusion_name else "the fusion"
-            why = f"the code of one loop of {name} is longer than {MOST_OPS} ops: elements are computed again and again"
+            why = f"the code of one loop of {self.fusion.label} is longer than {MOST_OPS} ops: elements are computed again and again"
             raise refusal("loops", self.fusion, why, "make smaller fusions")
 
     def is_inside(self, value: SSAValue) -> bool:

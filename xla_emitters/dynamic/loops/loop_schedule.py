@@ -24,6 +24,7 @@ from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.dynamic.buffers.buffer_uses import updated_in_place
+from xla_emitters.dynamic.loops.element_code import element
 from xla_emitters.dynamic.loops.element_context import BufferElement
 from xla_emitters.dynamic.loops.kernel_code import KernelCode
 from xla_emitters.dynamic.loops.operand_indices import updated
@@ -53,7 +54,7 @@ def emit_loop(fusion: FusionLoops, roots: Sequence[BufferOp]) -> None:
                 e = BufferElement(code, root, indices)
                 value, indices = e.operand(1), [code.index.value(index) for index in updated(e)]
             else:
-                value = fusion.element(code, root, indices)
+                value = element(code, root, indices)
             with code.located(root.location):
                 code.store(value, buffer, indices)
             code.keep(buffer, indices, value)

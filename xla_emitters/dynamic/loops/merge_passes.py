@@ -79,8 +79,7 @@ class MergePasses:
         while width < limit:
             count: Number = self._count
             if not isinstance(self._size, int):
-                is_needed = host.insert(arith.CmpiOp(host.value(width), self._size, "slt"))
-                count = host.insert(arith.SelectOp(is_needed, host.value(count), host.value(0)))
+                count = host.select(host.compare("slt", width, self._size), count, 0)
             self._pass(count, width, runs, copies)
             self._pass(count, 2 * width, copies, runs)
             width *= 4

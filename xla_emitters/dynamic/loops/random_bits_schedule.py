@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, i32, i64
 from xdsl.ir import SSAValue
@@ -191,7 +192,7 @@ class _Generator:
             largest = index.maximum(largest, size)
 
         def parts(along: int) -> tuple[Number, Number, Number]:
-            before, behind = (self._product(code, part) for part in (sizes[:along], sizes[along + 1 :]))
+            before, behind = map(index.product, (sizes[:along], sizes[along + 1 :]))
             return before, sizes[along], behind
 
         def chosen(found: tuple[Number, ...], is_it: SSAValue, other: tuple[Number, ...]) -> tuple[Number, ...]:
@@ -206,18 +207,12 @@ class _Generator:
         before, size, behind = best
         return before, size, behind
 
-    def _product(self, code: KernelCode, sizes: Sequence[Number]) -> Number:
-        total: Number = 1
-        for size in sizes:
-            total = code.index.multiply(total, size)
-        return total
-
     def write_split(self, code: KernelCode) -> None:
         """Writes all elements if the words of a counter are adjacent along one dimension."""
         before, size, behind = self._split(code)
         state, half = self.state(code), code.index.quotient(code.index.add(size, 1), 2)
 
-        def row(code: KernelCode, number: Number, place: Number, *, is_second: bool) -> Sequence[SSAValue]:
+        def row(code: KernelCode, *, is_second: bool) -> Sequence[SSAValue]:
             with code.each(0, behind) as (inner, offset):
                 words = self._words(inner, state, inner.index.value(inner.index.add(number, offset)))
                 at = inner.index.add(inner.index.multiply(place, behind), offset)
@@ -231,12 +226,7 @@ class _Generator:
             number = index.multiply(index.add(index.multiply(first, half), second), behind)
             place = index.add(index.multiply(first, size), index.multiply(second, 2))
             has_second = index.compare("slt", index.add(index.multiply(second, 2), 1), size)
-            along.branch(
-                has_second,
-                (),
-                lambda inner: row(inner, number, place, is_second=True),
-                lambda inner: row(inner, number, place, is_second=False),
-            )
+            along.branch(has_second, (), partial(row, is_second=True), partial(row, is_second=False))
 
     def write_counter(self, code: KernelCode, number: SSAValue) -> None:
         """Writes the elements of one counter, the first and the second word apart; nothing for a number beyond the last counter."""

@@ -1,4 +1,4 @@
-"""The roots of a fusion: the ops with results that are used outside; and the kinds of reductions among them.
+"""The roots of a fusion: the ops with results that are used outside.
 
 lmhlo.fusion { lmhlo.abs %x -> %t;  lmhlo.add %t, %y -> %z }; return %z             the root is `add`
 
@@ -15,11 +15,11 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue, Use
 
-from xla_emitters.dialects.hlo.base import integers
-from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, tensor_of
+from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
 from xla_emitters.dialects.mlir import memref
 from xla_emitters.dynamic.buffers.buffer_uses import asks_size, frees, writes
 from xla_emitters.dynamic.buffers.index_code import Number
+from xla_emitters.dynamic.loops.element_code import element
 from xla_emitters.dynamic.loops.kernel_code import KernelCode
 from xla_emitters.dynamic.loops.schedule import FusionLoops
 
@@ -47,27 +47,13 @@ def roots_of(fusion: FusionOp) -> list[BufferOp]:
     return [op for op in ops if any(is_used_outside(buffer, fusion) for buffer in op.outputs)]
 
 
-def is_row_reduction(op: BufferOp) -> bool:
-    """Whether an op reduces the last dimension of a matrix."""
-    return op.name == "lmhlo.reduce" and _reduced(op) == (tensor_of(op.inputs[0].type).get_num_dims() - 1,)
-
-
-def is_column_reduction(op: BufferOp) -> bool:
-    """Whether an op reduces the first of several dimensions."""
-    return op.name == "lmhlo.reduce" and not is_row_reduction(op) and _reduced(op) == (0,)
-
-
-def _reduced(op: BufferOp) -> Sequence[int]:
-    return integers(op.properties.get("dimensions"))
-
-
 def write_root(
     fusion: FusionLoops, code: KernelCode, root: BufferOp, place: tuple[SSAValue, SSAValue], shape: Sequence[Number]
 ) -> None:
     """Writes the element of a root at a position of the matrix; later reads of it there reuse the value."""
     (buffer,) = root.outputs
     indices = indices_at(code, place, shape, fusion.numbers.sizes(buffer))
-    value = fusion.element(code, root, indices)
+    value = element(code, root, indices)
     with code.located(root.location):
         code.store(value, buffer, indices)
     code.keep(buffer, indices, value)

@@ -60,8 +60,9 @@ the size of the dimension to reduce; row: the GPU's schedules, reduced to one th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from xdsl.ir import SSAValue
@@ -90,7 +91,7 @@ from xla_emitters.dynamic.loops.kernel_code import KernelCode, LoopBody
 from xla_emitters.dynamic.loops.loop_schedule import emit_loop
 from xla_emitters.dynamic.loops.roots import write_root
 from xla_emitters.dynamic.loops.row_rounds import ALONE, THREADS, WARP, RowPlace, RowThreads, combine_row, shared_array
-from xla_emitters.dynamic.loops.schedule import THREADS_HINT, FusionLoops
+from xla_emitters.dynamic.loops.schedule import THREADS_HINT, FusionLoops, Schedule
 from xla_emitters.rewrite.kernel_pass import refusal
 
 LANES = 64
@@ -394,23 +395,8 @@ def for_each_row(
 
 
 BLOCK_A_ROW, WARP_A_ROW, LANES_A_ROW = RowThreads(THREADS), RowThreads(WARP), RowThreads(8)
-
-
-def emit_row_reduction_alone(fusion: FusionLoops) -> None:
-    """The loops of a fusion whose roots reduce rows, a thread a row."""
-    emit_row_loop(fusion, "row", ALONE)
-
-
-def emit_row_reduction_schedule1(fusion: FusionLoops) -> None:
-    """The loops of a fusion whose roots reduce rows, one block per row."""
-    emit_row_loop(fusion, "row1", BLOCK_A_ROW)
-
-
-def emit_row_reduction_schedule2(fusion: FusionLoops) -> None:
-    """The loops of a fusion whose roots reduce rows, one warp per row."""
-    emit_row_loop(fusion, "row2", WARP_A_ROW)
-
-
-def emit_row_reduction_schedule3(fusion: FusionLoops) -> None:
-    """The loops of a fusion whose roots reduce rows, eight lanes per row."""
-    emit_row_loop(fusion, "row3", LANES_A_ROW)
+ROW_SCHEDULES: Mapping[str, Schedule] = {
+    name: partial(emit_row_loop, name=name, threads=threads)
+    for name, threads in (("row", ALONE), ("row1", BLOCK_A_ROW), ("row2", WARP_A_ROW), ("row3", LANES_A_ROW))
+}
+"""Name -> function that writes the loops of a fusion whose roots reduce rows; see the file's head."""

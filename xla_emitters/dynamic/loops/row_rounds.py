@@ -74,7 +74,7 @@ class RowThreads:
         row = code.index.value(code.index.add(first, slot))
         if isinstance(rows, int) and rows % self.rows_per_block == 0:
             return RowPlace(row, slot, lane, thread, first)
-        is_row = code.insert(arith.CmpiOp(row, code.index.value(rows), "ult")).result
+        is_row = code.index.compare("ult", row, rows)
         if self.is_apart:
             return RowPlace(row, slot, lane, thread, first, is_row)
         # Threads beyond the last row take part in the exchange, but read and write no element.
@@ -107,7 +107,7 @@ class RowPlace:
 
     def is_first(self, code: KernelCode) -> SSAValue:
         """i1: whether it is the first thread of an existing row."""
-        is_first = code.insert(arith.CmpiOp(self.lane, code.index.value(0), "eq")).result
+        is_first = code.index.compare("eq", self.lane, 0)
         return is_first if self.is_row is None else code.insert(arith.AndIOp(is_first, self.is_row)).result
 
     def where_row(self, code: KernelCode, starts: Sequence[SSAValue], body: Body) -> Sequence[SSAValue]:
@@ -202,8 +202,7 @@ def _over_warps(
     warp, lane = code.index.delinearize(thread, (all_warps, WARP))
     own = [value for values in partials for value in values]
     arrays = [shared_array(code, all_warps, value.type) for value in own]
-    is_first = code.insert(arith.CmpiOp(lane, code.index.value(0), "eq")).result
-    with code.where(is_first) as inner:
+    with code.where(code.index.compare("eq", lane, 0)) as inner:
         for value, array in zip(own, arrays, strict=True):
             inner.store(value, array, [warp])
     code.insert(gpu.BarrierOp())

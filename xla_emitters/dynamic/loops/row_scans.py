@@ -184,13 +184,9 @@ def _before_steps(
     is_last = index.compare("eq", lane, WARP - 1 if scan.way == PREFIX else 0)
     own = index.remainder(warp, warps) if warps < per_block else warp
     first = index.subtract(warp, own) if warps < per_block else 0
-
-    def write(inner: KernelCode) -> Sequence[SSAValue]:
+    with code.where(is_last) as inner:
         for step, total in enumerate(totals):
             inner.store(total, array, [inner.index.value(inner.index.add(warp, step * per_block))])
-        return ()
-
-    code.branch(is_last, (), write)
     code.insert(gpu.BarrierOp())
     # All steps and warps of the row, in the order of the scan: 32 of them are scanned at a time, by each warp.
     count, carried, groups = len(totals) * warps, initial, list[SSAValue]()

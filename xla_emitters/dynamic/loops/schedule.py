@@ -4,7 +4,7 @@
         def body(code: KernelCode, ivs: Sequence[SSAValue]) -> None:
             for root in fusion.roots:
                 indices = code.index.delinearize(ivs[0], fusion.numbers.sizes(root.outputs[0]))
-                code.store(fusion.element(code, root, indices), root.outputs[0], indices)
+                code.store(element(code, root, indices), root.outputs[0], indices)
         fusion.parallel("loop", [fusion.numbers.count(fusion.roots[0].outputs[0])], [1], body)
 
 A schedule writes code for roots alone (and for values that it keeps in shared memory): an element of a root loads its operands. Loads of
@@ -27,7 +27,6 @@ from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dynamic.buffers.fusion_rules import VECTOR
 from xla_emitters.dynamic.buffers.index_code import INDEX, Number
 from xla_emitters.dynamic.loops.buffer_numbers import BufferNumbers
-from xla_emitters.dynamic.loops.element_code import element
 from xla_emitters.dynamic.loops.kernel_code import KernelCode
 
 SCHEDULE = "disc.schedule"
@@ -64,10 +63,6 @@ class FusionLoops:
         """The threads of a block that the fusion asks for."""
         hint = self.op.attributes.get(THREADS_HINT)
         return hint.value.data if isinstance(hint, IntegerAttr) and not self.is_cpu else None
-
-    def element(self, code: KernelCode, op: BufferOp, indices: Sequence[SSAValue]) -> SSAValue:
-        """One element of an op's result, in the type that kernels compute with. raises Unsupported for an op without element code."""
-        return element(code, op, indices)
 
     def parallel(self, schedule: str, uppers: Sequence[Number], steps: Sequence[int], body: Body) -> scf.ParallelOp:
         """A parallel loop from 0 to each upper bound. Several loops of one fusion run one after the other."""

@@ -157,12 +157,8 @@ def emit_sort(fusion: FusionLoops) -> None:
     def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
         row.others = code.index.delinearize(variables[0], others)
         code.written |= {*root.outputs, *copies}
-
-        def copy(inner: KernelCode, place: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        with code.each(0, row.size) as (inner, place):
             row.move(inner, root.inputs, place, root.outputs, place)
-            return ()
-
-        code.loop(0, row.size, 1, (), copy)
 
         row.sort(code, root.outputs, copies)
 
@@ -178,41 +174,27 @@ def _emit_first(fusion: FusionLoops, row: SortedRow, count: int, others: Sequenc
         row.others = code.index.delinearize(variables[0], others)
         code.written |= set(root.outputs)
 
-        def visit(inner: KernelCode, place: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        with code.each(0, row.size) as (inner, place):
             index = inner.index
             # Before the list is full its last element is undefined, but its index is inside the row.
             last = index.value(index.minimum(index.subtract(row.size, 1), count - 1))
             is_before = row.is_before(inner, root.inputs, place, root.outputs, last)
             has_room = index.compare("slt", place, count)
+            with inner.where(inner.insert(arith.OrIOp(has_room, is_before)).result) as branch:
 
-            def enter(branch: KernelCode) -> Sequence[SSAValue]:
                 def step(code: KernelCode, _: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
                     (hole,) = carried
                     index = code.index
                     above = index.select(index.compare("sgt", hole, 0), index.subtract(hole, 1), 0)
-                    moves = index.every(
-                        [
-                            index.compare("sgt", hole, 0),
-                            row.is_before(code, root.inputs, place, root.outputs, above),
-                        ]
-                    )
-
-                    def move(branch: KernelCode) -> Sequence[SSAValue]:
-                        row.move(branch, root.outputs, above, root.outputs, hole)
-                        return ()
-
-                    code.branch(moves, (), move)
+                    comes_after = row.is_before(code, root.inputs, place, root.outputs, above)
+                    moves = index.every([index.compare("sgt", hole, 0), comes_after])
+                    with code.where(moves) as inside:
+                        row.move(inside, root.outputs, above, root.outputs, hole)
                     return (index.select(moves, above, hole),)
 
                 start = branch.index.value(branch.index.minimum(place, count - 1))
                 (hole,) = branch.loop(0, count - 1, 1, [start], step) if count > 1 else (start,)
                 row.move(branch, root.inputs, place, root.outputs, hole)
-                return ()
-
-            inner.branch(inner.insert(arith.OrIOp(has_room, is_before)).result, (), enter)
-            return ()
-
-        code.loop(0, row.size, 1, (), visit)
 
     fusion.parallel(NAME, [fusion.numbers.code.product(others)], [1], body)
 
@@ -257,21 +239,16 @@ class SortedRow:
 
         def round_(inner: KernelCode, _: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
             (width,) = carried
-
-            def merge(branch: KernelCode) -> Sequence[SSAValue]:
+            with inner.where(inner.index.compare("slt", width, self.size)) as branch:
                 self.merge(branch, arrays, copies, width)
                 self.merge(branch, copies, arrays, branch.index.multiply(width, 2))
-                return ()
-
-            inner.branch(inner.index.compare("slt", width, self.size), (), merge)
             return (inner.index.value(inner.index.multiply(width, 4)),)
 
         code.loop(0, ROUNDS, 1, [code.index.value(1)], round_)
 
     def merge(self, code: KernelCode, sources: Sequence[SSAValue], targets: Sequence[SSAValue], width: Number) -> None:
         """Merges runs of this width, in pairs."""
-
-        def pair(outer: KernelCode, first: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        with code.each(0, self.size, code.index.multiply(width, 2)) as (outer, first):
             index = outer.index
             middle = index.minimum(index.add(first, width), self.size)
             end = index.minimum(index.add(middle, width), self.size)
@@ -294,9 +271,6 @@ class SortedRow:
                 )
 
             outer.loop(first, end, 1, [first, index.value(middle)], take)
-            return ()
-
-        code.loop(0, self.size, code.index.multiply(width, 2), (), pair)
 
     def is_before(
         self, code: KernelCode, arrays: Sequence[SSAValue], one: SSAValue, others: Sequence[SSAValue], other: SSAValue

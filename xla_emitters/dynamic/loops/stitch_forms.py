@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute
 
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dynamic.loops.row_loop import BLOCK_A_ROW, WARP_A_ROW
+from xla_emitters.dynamic.loops.row_loop import BLOCK_A_ROW, LANES_A_ROW, WARP_A_ROW
 from xla_emitters.dynamic.loops.row_rounds import ALONE, THREADS, WARP, RowThreads
 
 REGISTERS, NOWHERE = ("registers", "nowhere")
@@ -33,7 +33,6 @@ LONG_ROW, MOST_THREADS = 8192, 1024
 """Columns of a row that is read again from which a block gets the maximal number of threads."""
 SHORT_ROW_NOT_KEPT = 1024
 """Most columns of a row for a warp, if nothing of it is kept."""
-LANES_A_ROW = RowThreads(8)
 WARPS_A_ROW = RowThreads(128, 128)
 LARGE_BLOCK_A_ROW = RowThreads(512, 512)
 FEW_HELD_BYTES, FEW_HELD, FEW_SKIPPED = 128, 32, 16

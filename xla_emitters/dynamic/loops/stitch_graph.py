@@ -73,7 +73,7 @@ class StitchGraph:
 
     @cached_property
     def ops(self) -> list[BufferOp]:
-        return [op for op in self.fusion.body.block.ops if isinstance(op, BufferOp)]
+        return self.fusion.ops
 
     @cached_property
     def reductions(self) -> list[BufferOp]:

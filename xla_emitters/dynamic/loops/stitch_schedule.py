@@ -45,7 +45,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp
-from xla_emitters.dialects.mlir import arith, scf
+from xla_emitters.dialects.mlir import scf
 from xla_emitters.dynamic.buffers.disc_specialize_fusion_with_speculation import ROW_FORM, ROW_SCHEDULE
 from xla_emitters.dynamic.buffers.index_code import Number
 from xla_emitters.dynamic.loops.combine import Reducer, parts_of, starts_of, with_elements
@@ -133,7 +133,7 @@ def _in_branches(fusion: FusionLoops, form: StitchForm) -> tuple[FusionLoops, Fu
     """Moves a fusion into a branch on the host for the rows of this form, and a copy of it into the other branch."""
     op, ops, host = fusion.op, list(fusion.op.body.block.ops), fusion.numbers.code
     cols = _matrix(fusion, StitchGraph(op, fusion.roots))[1]
-    fits = host.insert(arith.CmpiOp(host.value(cols), host.value(form.most or 0), "sle"))
+    fits = host.compare("sle", cols, form.most or 0)
     copy = op.clone()
     if op.fusion_name is not None:
         op.fusion_name = StringAttr(f"{op.fusion_name.data}_{form.name}")

@@ -22,7 +22,7 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.hlo.base import integers
-from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
+from xla_emitters.dialects.lmhlo import tensor_of
 from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.dynamic.buffers.index_code import Number
@@ -41,7 +41,7 @@ STEPS, PITCH = SIDE // ROWS, SIDE + 1
 
 def emit_tile_schedule(fusion: FusionLoops) -> None:
     """The loop of a fusion whose results depend on one transpose. raises Unsupported if there is none"""
-    ops = [op for op in fusion.op.body.block.ops if isinstance(op, BufferOp)]
+    ops = fusion.op.ops
     transpose = tiled_transpose(ops, fusion.roots)
     if isinstance(transpose, str):
         raise refusal("loops", fusion.op, f"no tiles: {transpose}", "leave out disc.tiles")

@@ -47,14 +47,14 @@ from xla_emitters.dialects.hlo.dynamic_routines import DynamicReduceWindowOp
 from xla_emitters.dialects.hlo.placement import HOST
 from xla_emitters.dialects.hlo.windows import WindowAttr
 from xla_emitters.dialects.lmhlo import BufferOp, space_of, tensor_of
-from xla_emitters.dialects.mlir import arith, gpu
+from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
 from xla_emitters.dynamic.buffers.fusion_rules import computation_of
 from xla_emitters.dynamic.buffers.index_code import IndexCode, Number
 from xla_emitters.dynamic.loops.buffer_numbers import BufferNumbers
 from xla_emitters.dynamic.loops.element_context import BufferElement
 from xla_emitters.dynamic.loops.kernel_code import KernelCode
-from xla_emitters.dynamic.loops.row_loop import for_each_row
+from xla_emitters.dynamic.loops.row_loop import BLOCK_A_ROW, LANES_A_ROW, WARP_A_ROW, for_each_row
 from xla_emitters.dynamic.loops.row_rounds import RowPlace, RowThreads
 from xla_emitters.dynamic.loops.row_scans import RowScan, scan_held
 from xla_emitters.dynamic.loops.scalar_code import emit_scalars
@@ -62,7 +62,7 @@ from xla_emitters.dynamic.loops.schedule import FusionLoops
 from xla_emitters.graph.scans import PREFIX, commutes
 
 NAME = "loop"
-ROW_THREADS, LONGEST, STEPS = (RowThreads(8), RowThreads(32), RowThreads(256)), (64, 1024), 4
+ROW_THREADS, LONGEST, STEPS = (LANES_A_ROW, WARP_A_ROW, BLOCK_A_ROW), (64, 1024), 4
 """Threads that share a row, the longest rows of all but the last of these, and the elements of a thread at a time."""
 
 
@@ -81,7 +81,7 @@ def emit_windows(fusion: FusionLoops) -> None:
                 is_scan += _scans(fusion, root, window, dim)
     host, first = fusion.numbers.code, sizes[0] if sizes else 1
     for holds in is_scan:
-        first = host.insert(arith.SelectOp(holds, host.value(0), host.value(first)))
+        first = host.select(holds, 0, first)
     # Not its bound alone: `disc-nest-loops` takes the bounds of loops over rows from the coordinates.
     left = [first, *sizes[1:]] if sizes else []
     if is_one and fusion.is_cpu and window and window[-1].base_dilation == 1:
@@ -108,10 +108,6 @@ def _rows(fusion: FusionLoops, root: BufferOp, window: Sequence[Along], sizes: S
         start = code.load(init, ())
         code.written.add(buffer)
 
-        def begin(inner: KernelCode, place: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            inner.store(start, buffer, [*at, place])
-            return ()
-
         def position(code: KernelCode, source: Sequence[Number], _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             def visit(inner: KernelCode, offset: Number) -> None:
                 index = inner.index
@@ -126,28 +122,21 @@ def _rows(fusion: FusionLoops, root: BufferOp, window: Sequence[Along], sizes: S
 
                 low = behind(index.subtract(0, shift))
                 high = index.minimum(behind(index.subtract(of_row, shift)), count)
-
-                def step(innermost: KernelCode, place: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                with inner.each(low, high) as (innermost, place):
                     there = innermost.index.add(innermost.index.multiply(place, along.stride), shift)
                     value = innermost.load(array, [innermost.index.value(number) for number in (*source, there)])
                     (found,) = emit_scalars(innermost, combine, [innermost.load(buffer, [*at, place]), value])
                     innermost.store(found, buffer, [*at, place])
-                    return ()
-
-                inner.loop(low, high, 1, (), step)
 
             if along.size == 1:
                 visit(code, 0)
-                return ()
-
-            def each(inner: KernelCode, offset: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                visit(inner, offset)
-                return ()
-
-            code.loop(0, along.size, 1, (), each)
+            else:
+                with code.each(0, along.size) as (inner, offset):
+                    visit(inner, offset)
             return ()
 
-        code.loop(0, count, 1, (), begin)
+        with code.each(0, count) as (inner, place):
+            inner.store(start, buffer, [*at, place])
         over_window(code, above, of_above, at, (), position)
 
     fusion.parallel(NAME, [fusion.numbers.code.product(rows)], [1], body)
@@ -166,31 +155,20 @@ def _scans(fusion: FusionLoops, root: BufferOp, window: Sequence[Along], dim: in
     """Writes the loops of a scan along a dimension, forwards and backwards; returns the host's i1 that say which one runs."""
     host, sizes = fusion.numbers.code, fusion.numbers.sizes(root.inputs[0])
     results, along, size = fusion.numbers.sizes(root.outputs[0]), window[dim], sizes[dim]
-
-    def compare(predicate: str, a: Number, b: Number) -> SSAValue:
-        return host.insert(arith.CmpiOp(host.value(a), host.value(b), predicate))
-
-    holds = [compare("sge", along.size, size)]
-    holds += [compare("eq", result, of) for result, of in zip(results, sizes, strict=True) if result is not of]
+    holds = [host.compare("sge", along.size, size)]
+    holds += [host.compare("eq", result, of) for result, of in zip(results, sizes, strict=True) if result is not of]
     for at, other in enumerate(window):
         if at != dim:
-            holds += [compare("eq", other.size, 1), compare("eq", other.low, 0)]
-    is_prefix = compare("eq", along.low, host.subtract(along.size, 1))
-    found = [_every(fusion, [*holds, is_prefix])]
+            holds += [host.compare("eq", other.size, 1), host.compare("eq", other.low, 0)]
+    is_prefix = host.compare("eq", along.low, host.subtract(along.size, 1))
+    found = [host.every([*holds, is_prefix])]
     _scan(fusion, root, dim, found[0], is_reversed=False)
     if commutes(computation_of(root)):
         # A window of one element is both prefix and suffix.
-        is_other = compare("ne", along.low, host.subtract(along.size, 1))
-        found.append(_every(fusion, [*holds, compare("eq", along.low, 0), is_other]))
+        is_other = host.compare("ne", along.low, host.subtract(along.size, 1))
+        found.append(host.every([*holds, host.compare("eq", along.low, 0), is_other]))
         _scan(fusion, root, dim, found[1], is_reversed=True)
     return found
-
-
-def _every(fusion: FusionLoops, conditions: Sequence[SSAValue]) -> SSAValue:
-    first, *others = conditions
-    for other in others:
-        first = fusion.numbers.code.insert(arith.AndIOp(first, other))
-    return first
 
 
 def _scan(fusion: FusionLoops, root: BufferOp, dim: int, holds: SSAValue, *, is_reversed: bool) -> None:
@@ -201,7 +179,7 @@ def _scan(fusion: FusionLoops, root: BufferOp, dim: int, holds: SSAValue, *, is_
     if not fusion.is_cpu and dim == len(sizes) - 1:
         return _scan_by_rows(fusion, root, holds, is_reversed=is_reversed)
     # Not the loop's bound alone: `disc-nest-loops` takes the bounds of loops over rows from the coordinates.
-    rows = [host.insert(arith.SelectOp(holds, host.value(first), host.value(0))), *others]
+    rows = [host.select(holds, first, 0), *others]
 
     def body(code: KernelCode, variables: Sequence[SSAValue]) -> None:
         at = code.index.delinearize(variables[0], rows) if len(sizes) > 1 else []
@@ -241,15 +219,10 @@ def _scan_by_rows(fusion: FusionLoops, root: BufferOp, holds: SSAValue, *, is_re
             held = [[inner.load(array, indices(inner, index.minimum(number, last)))] for number in numbers]
             found, whole = scan_held(inner, scan, threads, place, held, so_far)
             for number, (value,) in zip(numbers, found, strict=True):
-
-                def write(
-                    innermost: KernelCode, number: Number = number, value: SSAValue = value
-                ) -> Sequence[SSAValue]:
-                    innermost.store(value, buffer, indices(innermost, number))
-                    return ()
-
                 is_inside = index.compare("slt", number, size)
-                inner.branch(is_inside if place.is_row is None else index.every([is_inside, place.is_row]), (), write)
+                has_place = is_inside if place.is_row is None else index.every([is_inside, place.is_row])
+                with inner.where(has_place) as innermost:
+                    innermost.store(value, buffer, indices(innermost, number))
             total = whole()
             if threads.warps_per_row > 1:
                 inner.insert(gpu.BarrierOp())
@@ -263,9 +236,9 @@ def _scan_by_rows(fusion: FusionLoops, root: BufferOp, holds: SSAValue, *, is_re
             continue
         fits = [holds]
         if not isinstance(size, int):
-            fits += [host.insert(arith.CmpiOp(host.value(size), host.value(least), "sgt"))] if least else []
-            fits += [host.insert(arith.CmpiOp(host.value(size), host.value(most), "sle"))] if most is not None else []
-        count = host.insert(arith.SelectOp(_every(fusion, fits), host.value(host.product(rows)), host.value(0)))
+            fits += [host.compare("sgt", size, least)] if least else []
+            fits += [host.compare("sle", size, most)] if most is not None else []
+        count = host.select(host.every(fits), host.product(rows), 0)
         for_each_row(fusion, NAME, threads, count, partial(visit, threads=threads))
 
 

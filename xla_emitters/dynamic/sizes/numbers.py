@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
 
-from xla_emitters.algebra.facts import Facts
+from xla_emitters.algebra.facts import AT_LEAST, Fact, Facts
 from xla_emitters.algebra.size import Size, TooLarge, floordiv, maximum, minimum, mod
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.elementwise import CompareOp
@@ -195,39 +195,18 @@ NEGATED = {"EQ": "NE", "NE": "EQ", "GE": "LT", "LT": "GE", "LE": "GT", "GT": "LE
 
 def decide(comparison: SizeComparison, facts: Facts) -> bool | None:
     """Whether the comparison holds; None if the facts do not decide it."""
-    direction, a, b = comparison
-    match direction:
-        case "EQ":
-            return facts.equal(a, b)
-        case "NE":
-            equal = facts.equal(a, b)
-            return None if equal is None else not equal
-        case "GE":
-            return facts.at_least(a, b)
-        case "GT":
-            return facts.at_least(a, b + 1)
-        case "LE":
-            return facts.at_least(b, a)
-        case _:
-            return facts.at_least(b, a + 1)
+    statement = comparison.statement
+    if statement is not None:
+        return facts.holds(*statement)
+    equal = facts.equal(comparison.left, comparison.right)
+    return None if equal is None else not equal
 
 
 def assume(facts: Facts, condition: frozenset[SizeComparison], source: str) -> Facts:
     """Adds the comparisons to the facts; inequalities `!=` are dropped. raises VerifyError if they contradict each other"""
-    for direction, a, b in condition:
-        match direction:
-            case "EQ":
-                facts = facts.with_equal(a, b, source)
-            case "GE":
-                facts = facts.with_at_least(a, b, source)
-            case "GT":
-                facts = facts.with_at_least(a, b + 1, source)
-            case "LE":
-                facts = facts.with_at_most(a, b, source)
-            case "LT":
-                facts = facts.with_at_most(a + 1, b, source)
-            case _:
-                pass
+    for comparison in condition:
+        if (statement := comparison.statement) is not None:
+            facts = facts.with_fact(Fact(*statement, source))
     return facts
 
 
@@ -337,8 +316,8 @@ def _select(condition: Number, then: Number, otherwise: Number, facts: Facts, me
 def _indicator(comparison: SizeComparison) -> Size:
     """1 if the comparison holds, else 0."""
     direction, a, b = comparison
-    if direction in ("EQ", "NE"):
+    if (statement := comparison.statement) is None or direction == "EQ":
         differs = minimum(maximum(a - b, b - a), 1)
         return differs if direction == "NE" else 1 - differs
-    more = {"GT": a - b, "GE": a - b + 1, "LT": b - a, "LE": b - a + 1}[direction]
-    return minimum(maximum(more, 0), 1)
+    relation, more, less = statement
+    return minimum(maximum((more - less if relation is AT_LEAST else less - more) + 1, 0), 1)

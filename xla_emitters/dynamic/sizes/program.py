@@ -10,9 +10,11 @@
           ...
 
 The walk is done twice: once with a symbol for each open axis of the arguments, which determines the symbols' names and equal axes,
-and once with the named symbols; once if no axis is open. Guards, in order: number, rank and type of the arguments; JAX's assertions, in its
-words; the arguments' axes against the symbols; requirements of ops on sizes; the range of sizes that the program computes in 32 bits.
-(JAX's products wrap around there, and a wrapped size may look valid.)
+and once with the named symbols; once if no axis is open. Of a program whose assertions name all sizes, as JAX's do, the first walk is of
+these assertions alone.
+Guards, in order: number, rank and type of the arguments; JAX's assertions, in its words; the arguments' axes against the symbols;
+requirements of ops on sizes; the range of sizes that the program computes in 32 bits. (JAX's products wrap around there, and a wrapped
+size may look valid.)
 Source: docs/reference/4 2.1, 3.1, 7.
 
 `specialize` makes the program at fixed sizes: the same ops, with the numbers that the symbols' values give in their types.
@@ -38,7 +40,7 @@ Source: behaviour of jax.export 0.10.2.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
@@ -68,7 +70,7 @@ from xla_emitters.dialects.hlo.types import (
     type_text,
 )
 from xla_emitters.dynamic.sizes.numbers import is_data
-from xla_emitters.dynamic.sizes.size_walk import Assertion, Walk
+from xla_emitters.dynamic.sizes.size_walk import Assertion, Walk, stating
 from xla_emitters.dynamic.sizes.walked_array import AxisKey, Leaf, Number, Value, leaves
 from xla_emitters.errors import DataError, VerifyError
 from xla_emitters.graph.entry import entry_of
@@ -311,9 +313,19 @@ def sizes_of(module: ModuleOp) -> Sizes:
     }
     labels = [_label(number, _jax_name(parameter)) for number, parameter in enumerate(parameters)]
     symbols = [Size.symbol(name) for name in own]
-    first = Walk(Axes(Facts.of_symbols(own, 0, "a size")))
-    first.entry(entry, [_shape_of(parameter, number) for number, parameter in enumerate(parameters)], labels)
-    names = renaming(symbols, [*names_in(first.assertions), *first.named], first.facts)
+
+    def walked(only: Collection[HloOp] | None) -> Walk:
+        walk = Walk(Axes(Facts.of_symbols(own, 0, "a size")), only=only)
+        walk.entry(entry, [_shape_of(parameter, number) for number, parameter in enumerate(parameters)], labels)
+        return walk
+
+    statements = stating(entry) if own else None
+    first = walked(statements or None)
+    said = names_in(first.assertions)
+    names = renaming(symbols, [*said, *first.named], first.facts)
+    if statements and not {symbol for size in names.values() for symbol in size.symbols} <= {name for name, _ in said}:
+        first = walked(None)
+        names = renaming(symbols, [*names_in(first.assertions), *first.named], first.facts)
     shapes = [
         tuple(first.facts.simplify(size).substitute(names) for size in _shape_of(parameter, number) or ())
         for number, parameter in enumerate(parameters)
@@ -344,8 +356,8 @@ def sizes_of(module: ModuleOp) -> Sizes:
         )
         for number, axis, size, bound in _bounds(parameters, own_shapes)
     ]
-    said = (*_asserted(first.assertions), *bounded)
-    guards = ProgramGuards(types, own, said, planned, _computed(second, axes))
+    asserted = (*_asserted(first.assertions), *bounded)
+    guards = ProgramGuards(types, own, asserted, planned, _computed(second, axes))
     return Sizes(second, guards, tuple(first.assertions))
 
 
@@ -365,9 +377,6 @@ def _sizes_at_least_zero(axes: Sequence[Size]) -> Facts:
     return facts
 
 
-_RELATIONS = {"EQ": EQUAL, "GE": AT_LEAST, "LE": AT_MOST}
-
-
 def _asserted(assertions: Sequence[Assertion]) -> Iterator[Guard]:
     """The assertions that compare sizes, each with its message. An assertion that cannot hold fails every run."""
     for assertion in assertions:
@@ -377,11 +386,9 @@ def _asserted(assertions: Sequence[Assertion]) -> Iterator[Guard]:
         if assertion.condition is False:
             yield Guard(EQUAL, Size.constant(0), Size.constant(1), message, shown, source)
         if isinstance(assertion.condition, frozenset) and None not in assertion.shown:
-            for direction, a, b in sorted(assertion.condition, key=str):
-                if direction in ("GT", "LT"):
-                    direction, a, b = ("GE", a, b + 1) if direction == "GT" else ("LE", a + 1, b)
-                if direction in _RELATIONS:
-                    yield Guard(_RELATIONS[direction], a, b, message, shown, source)
+            for comparison in sorted(assertion.condition, key=str):
+                if (statement := comparison.statement) is not None:
+                    yield Guard(*statement, message, shown, source)
 
 
 def _bounds(
@@ -409,7 +416,8 @@ def _computed(walk: Walk, axes: Sequence[Size]) -> tuple[Guard, ...]:
         _at_least(size, zero, op, f"the size {size} is {{0}}, which is negative") for size, op in walk.computed.items()
     ]
     for start, limit, size, op in walk.ranges:
-        said = f"the range from {start} to {limit} is {{0}} to {{1}}, not inside an axis of size {{2}}"
+        numbers = " is {0} to {1}," if start.value is None or limit.value is None else " is"
+        said = f"the range from {start} to {limit}{numbers} not inside an axis of size {{2}}"
         ordered = ((start, zero), (limit, start), (size, limit))
         guards += [_at_least(*pair, op, said, (start, limit, size)) for pair in ordered]
     for (own, wanted), op in walk.repeated.items():

@@ -17,7 +17,7 @@ Source: docs/reference/4 3.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
@@ -34,7 +34,9 @@ from xla_emitters.dialects.hlo.computation import (
     CallOp,
     ComputationOp,
     FusionOp,
+    GetTupleElementOp,
     ParameterOp,
+    TupleOp,
     callees_of,
     find_computation,
 )
@@ -84,10 +86,13 @@ class Walk:
     ranges     (start, limit, size of the axis, op) of slices whose ranges follow from sizes
     repeated   (size of an axis, size of the result's) of broadcasts -> the first op: the axis has one element or as many as the result
     unproved   ops that must check their operands' sizes themselves
+    only       the ops that are walked, `stating`; None: all. What others would give is not known
 
     _results     what ops gave inside the loop or branch that is walked
     _unsaid      those of them that a trial computed, and that have something to record or to report
     _sources     what messages call an op
+    _called      what arithmetic on scalars gave for their numbers, outside of loops and branches
+    _arithmetic_ones  whether a computation is such arithmetic
     _others      ops met there that are not known to be functions of their operands
     """
 
@@ -99,11 +104,16 @@ class Walk:
     ranges: list[tuple[Size, Size, Size, HloOp]] = field(default_factory=list[tuple[Size, Size, Size, HloOp]])
     repeated: dict[tuple[Size, Size], HloOp] = field(default_factory=dict[tuple[Size, Size], HloOp])
     unproved: dict[HloOp, None] = field(default_factory=dict[HloOp, None])
+    only: Collection[HloOp] | None = None
     _arithmetic: SizeArithmetic = field(default_factory=SizeArithmetic)
     _open: set[AxisKey | int] = field(default_factory=set[AxisKey | int])
     _results: dict[_Key, Value] = field(default_factory=dict[_Key, Value])
     _unsaid: set[_Key] = field(default_factory=set[_Key])
     _sources: dict[HloOp, str] = field(default_factory=dict[HloOp, str])
+    _called: dict[tuple[ComputationOp, tuple[Number, ...]], Value] = field(
+        default_factory=dict["tuple[ComputationOp, tuple[Number, ...]]", "Value"]
+    )
+    _arithmetic_ones: dict[ComputationOp, bool] = field(default_factory=dict[ComputationOp, bool])
     _count: int = 0
     _others: int = 0
     _is_certain: bool = True
@@ -131,8 +141,10 @@ class Walk:
             if isinstance(op, ParameterOp):
                 local[op.result] = operands[op.number.value.data]
                 self._note_name(op, operands[op.number.value.data])
-            else:
+            elif self.only is None or op in self.only:
                 local[op.result] = self._step(op, [local[operand] for operand in op.operands])
+            else:
+                local[op.result] = self.made(op.result.type, None, self._source(op))
             if not self._is_trial:
                 self.values.setdefault(op.result, []).append(local[op.result])
         return local[computation.root]
@@ -155,7 +167,7 @@ class Walk:
                 return parts[index]
             case "call" | "fusion":
                 assert isinstance(op, CallOp | FusionOp)
-                return self.run(callees_of(op)[0], operands)
+                return self._call(callees_of(op)[0], operands)
             case "while":
                 return self._loop(op, operands[0], operands[1:])
             case "conditional":
@@ -167,6 +179,16 @@ class Walk:
                     return operands[0]
                 arrays = [leaf for value in operands for leaf in leaves(value)]
                 return self._array_op(op, arrays) if self._is_certain else self._uncertain(op, arrays)
+
+    def _call(self, computation: ComputationOp, operands: Sequence[Value]) -> Value:
+        """`run`, once for the same numbers: JAX calls a function for each division of sizes."""
+        numbers = tuple(_known_scalar(value) for value in operands)
+        if None in numbers or not self._is_certain or not is_arithmetic(computation, self._arithmetic_ones):
+            return self.run(computation, operands)
+        key = (computation, numbers)
+        if key not in self._called:
+            self._called[key] = self.run(computation, operands)
+        return self._called[key]
 
     def _uncertain(self, op: HloOp, operands: Sequence[Leaf]) -> Value:
         """The result of an op that may not run, computed once for the same operands, and again to report what a trial could not."""
@@ -490,6 +512,57 @@ class Walk:
         return self._sources[op]
 
 
+def stating(entry: ComputationOp) -> set[HloOp]:
+    """The ops of a program that assert something about sizes, the calls that lead to them, and all that these compute with."""
+    found, states = set[HloOp](), dict[ComputationOp, bool]()
+    computing: list[HloOp] = []
+
+    def states_something(computation: ComputationOp) -> bool:
+        if computation not in states:
+            states[computation] = False
+            own = [op for op in computation.instructions if _states(op, states_something)]
+            found.update(own)
+            computing.extend(_owners(own))
+            states[computation] = bool(own)
+        return states[computation]
+
+    states_something(entry)
+    computed = set[HloOp]()
+    while computing:
+        if (op := computing.pop()) not in computed:
+            computed.add(op)
+            computing += _owners([op])
+            if isinstance(op, CallOp | FusionOp):
+                computing += callees_of(op)[0].instructions
+    return found | computed
+
+
+def _states(op: HloOp, states_something: Callable[[ComputationOp], bool]) -> bool:
+    return isinstance(op, ShapeAssertionOp) or (isinstance(op, CallOp) and states_something(callees_of(op)[0]))
+
+
+def _owners(ops: Iterable[HloOp]) -> Iterator[HloOp]:
+    for op in ops:
+        for operand in op.operands:
+            if isinstance(owner := operand.owner, HloOp):
+                yield owner
+
+
+def is_arithmetic(computation: ComputationOp, known: dict[ComputationOp, bool]) -> bool:
+    """Whether a computation has elementwise ops, constants and tuples alone, and calls of such computations.
+
+    known  the answers for other computations, to which this one is added
+    """
+    if computation not in known:
+        known[computation] = all(
+            is_elementwise(op)
+            or isinstance(op, ParameterOp | ConstantOp | TupleOp | GetTupleElementOp)
+            or (isinstance(op, CallOp) and is_arithmetic(callees_of(op)[0], known))
+            for op in computation.instructions
+        )
+    return known[computation]
+
+
 def _is_function(op: HloOp) -> bool:
     """Whether an op has the same sizes whenever it has the same operands. Calls of libraries need not."""
     return (op.has_shape_rule() and op.opcode != "custom-call") or isinstance(
@@ -508,6 +581,11 @@ def _small(ir_type: Attribute) -> int | None:
 
 def _key(op: HloOp, operands: Sequence[Value]) -> _Key:
     return (op, *(leaf.number for value in operands for leaf in leaves(value)))
+
+
+def _known_scalar(value: Value) -> Number:
+    """The number of a scalar; None if it is not known, and for other values."""
+    return value.elements[0] if isinstance(value, Leaf) and value.rank == 0 and value.elements else None
 
 
 def _leaf(value: Value) -> Leaf:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from xla_emitters.algebra.facts import AT_LEAST, AT_MOST, EQUAL, Relation
 from xla_emitters.algebra.size import Size
 
 
@@ -21,6 +22,20 @@ class SizeComparison(NamedTuple):
     direction: str
     left: Size
     right: Size
+
+    @property
+    def statement(self) -> tuple[Relation, Size, Size] | None:
+        """The same by a relation of facts; None for NE."""
+        direction, a, b = self
+        match direction:
+            case "EQ":
+                return EQUAL, a, b
+            case "NE":
+                return None
+            case "GE" | "GT":
+                return AT_LEAST, a, b if direction == "GE" else b + 1
+            case _:
+                return AT_MOST, a if direction == "LE" else a + 1, b
 
 
 Truth: TypeAlias = bool | frozenset[SizeComparison]

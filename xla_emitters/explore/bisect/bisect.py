@@ -266,7 +266,7 @@ class _KernelBisection(KernelCheck):
 
     @property
     def is_done(self) -> bool:
-        return self.count > len(KERNEL) + len(FOR_TOOLS)
+        return self.count > len(self.bisection.rows) + len(FOR_TOOLS)
 
     def compare_by_llvm(self, stage: str, module: ModuleOp) -> None:
         """Executes what LLVM made. All passes were right: what is wrong came from LLVM, or from how the code was given to it."""

@@ -35,6 +35,8 @@ from xla_emitters.runtime.simt.sized_kernels import SizedKernel
 
 ModuleOf = Callable[[str], ModuleOp]
 """Name of a kernel -> its module."""
+_Both = tuple[ModuleOp, ModuleOp]
+"""Before and behind the pass."""
 
 
 @dataclass(frozen=True)
@@ -85,19 +87,6 @@ def first_difference(
     return None
 
 
-@dataclass(frozen=True)
-class _Versions:
-    """A kernel before and behind the pass, and the code of both."""
-
-    before: ModuleOp
-    after: ModuleOp
-    code: tuple[SizedKernel, SizedKernel]
-
-    @staticmethod
-    def of(before: ModuleOp, after: ModuleOp) -> _Versions:
-        return _Versions(before, after, (SizedKernel.of(before), SizedKernel.of(after)))
-
-
 class _Stop(Exception):
     """Ends the run: the rest of it is of no interest."""
 
@@ -107,6 +96,7 @@ class _BothKernels(Kernels):
     """Launches a kernel before and behind the pass.
 
     expected  what a kernel raises that fails
+    ready     both modules of a kernel, and the code of both
     """
 
     before: ModuleOf
@@ -115,13 +105,15 @@ class _BothKernels(Kernels):
     may_change_bits: bool
     expected: tuple[type[Exception], ...]
     found: LaunchDifference | None = None
-    ready: dict[str, _Versions] = field(default_factory=dict[str, "_Versions"])
+    ready: dict[str, tuple[_Both, list[SizedKernel]]] = field(
+        default_factory=dict[str, "tuple[_Both, list[SizedKernel]]"]
+    )
 
     def launch(self, name: str, grid: Extents, block: Extents, shared_bytes: int, arguments: Sequence[Any]) -> None:
         if name not in self.ready:
-            self.ready[name] = _Versions.of(self.before(name), self.after(name))
-        versions, launch = self.ready[name], LaunchDimensions(grid, block)
-        before, after = versions.code
+            both = self.before(name), self.after(name)
+            self.ready[name] = both, list(map(SizedKernel.of, both))
+        (both, (before, after)), launch = self.ready[name], LaunchDimensions(grid, block)
         arrays = {number: cast(Array, value) for number, value in enumerate(arguments) if isinstance(value, np.ndarray)}
         given = _copies(arrays)
         before(launch, arguments, shared_bytes)
@@ -130,7 +122,7 @@ class _BothKernels(Kernels):
         try:
             after(launch, arguments, shared_bytes, [Sanitizer()] if self.sanitize else [])
         except self.expected as error:
-            self.found = LaunchDifference(name, launch, versions.before, versions.after)
+            self.found = LaunchDifference(name, launch, *both)
             raise _Stop from error
         scale = max(map(largest_magnitude, (*given.values(), *wanted.values())), default=0.0)
         for number, array in arrays.items():
@@ -141,7 +133,7 @@ class _BothKernels(Kernels):
             if len(different):
                 place = tuple(map(int, different[0]))
                 again = _Launch(launch, shared_bytes, arguments, arrays, given)
-                self.found = again.difference(name, versions, number, place)
+                self.found = again.difference(name, both, number, place)
                 raise _Stop
 
 
@@ -158,8 +150,7 @@ class _Launch:
     arrays: dict[int, Array]
     given: dict[int, Array]
 
-    def difference(self, kernel: str, versions: _Versions, argument: int, index: tuple[int, ...]) -> LaunchDifference:
-        both = versions.before, versions.after
+    def difference(self, kernel: str, both: _Both, argument: int, index: tuple[int, ...]) -> LaunchDifference:
         lane = next(filter(None, (self._writer(module, argument, index) for module in reversed(both))), None)
         if lane is None:
             return LaunchDifference(kernel, self.launch, *both, argument, index)

@@ -60,7 +60,7 @@ class Watched:
 
     @property
     def name(self) -> str:
-        return self.fusion.fusion_name.data if self.fusion.fusion_name else "fusion"
+        return self.fusion.label
 
     @staticmethod
     def of(fusion: FusionOp) -> Watched:

@@ -65,7 +65,6 @@ def run_beside(
     *,
     blocks: int = 0,
     sanitize: bool = True,
-    seed: int = 0,
 ) -> list[ResultRow]:
     """Runs each kernel of a module, and the other code for it, on drawn arrays.
 
@@ -77,7 +76,7 @@ def run_beside(
     module = read_module(source)
     options = replace(options or CompileOptions(), record="none")
     options, _ = with_splits(module, options)
-    how = CheckOptions("llvm-dialect", blocks, sanitize, seed=seed)
+    how = CheckOptions("llvm-dialect", blocks, sanitize)
     comparison = StageComparison.of(module, options, how)
     options = replace(options, stage="ptx")
     program = compile_module(module, options, observers=comparison.observer, graph_observer=comparison.graph_observer)

@@ -172,9 +172,8 @@ def dynamic_data(
     ranked = by_time(names, program.outline.work, costs)
     in_full = ranked[:most]
     traces, hlo = traced(made.lowering, in_full), made.at("hlo")
-    whole = Trace(
-        made.passes.name, [*made.passes.steps, *made.lowering.before_kernels.steps]
-    )  # kernels are units of their own
+    # Kernels are units of their own.
+    whole = Trace(made.passes.name, [*made.passes.steps, *made.lowering.before_kernels.steps])
     units = [
         unit_data(whole, chunks, verdict)
         | {"graph": entry_graph(hlo, sizes_of(hlo)), "short": any(step.ir is None for step in whole)}
@@ -203,10 +202,8 @@ def unit_data(trace: Trace, chunks: Chunks, verdict: Verdict | None, kernel: str
 
     kernel  the kernel's name in PTX and SASS
     """
-    names, numbers = (
-        dict[str, int](),
-        dict[tuple[str, ...], list[int]](),
-    )  # most lines are from the same instructions as another
+    # Most lines are from the same instructions as another.
+    names, numbers = dict[str, int](), dict[tuple[str, ...], list[int]]()
 
     def numbered(line: tuple[str, ...]) -> list[int]:
         if line not in numbers:
@@ -261,28 +258,15 @@ def _kernel_data(kernel: Kernel, trace: Trace, chunks: Chunks) -> dict[str, Any]
     ir = _recorded(trace, "llvm-dialect")
     found = None
     if ir is not None:
-        from xla_emitters.explore.page.thread_accesses import (
-            launch_of,
-            touched,
-        )  # the executor is loaded where there is something to run
+        # The executor is loaded where there is something to run.
+        from xla_emitters.explore.page.thread_accesses import launch_of, touched
 
         found = _unless_refused(lambda: touched(launch_of(kernel), ir))
     arguments = [
-        {
-            "name": f"argument {number}",
-            "what": f"{a.kind} {a.index}",
-            "type": str(a.array),
-            "bits": dtype(a.array.dtype).bits,
-            "shape": a.array.shape,
-            "order": a.array.minor_to_major,
-        }
-        for number, a in enumerate(kernel.arguments)
+        _argument(f"{a.kind} {a.index}", str(a.array), dtype(a.array.dtype).bits, a.array.shape, a.array.minor_to_major)
+        for a in kernel.arguments
     ]
-    return {
-        "launch": launch,
-        "arguments": arguments,
-        "threads": None if found is None else chunks.add_json(found),
-    }
+    return _of_launch(launch, arguments, found, chunks)
 
 
 def _launch_data(kernel: LoweredKernel, launches: Sequence[LaunchAt], trace: Trace, chunks: Chunks) -> dict[str, Any]:
@@ -296,22 +280,26 @@ def _launch_data(kernel: LoweredKernel, launches: Sequence[LaunchAt], trace: Tra
     found = _unless_refused(lambda: touched(at, ir))
     (function,) = (op for op in parse_ir(on_buffers).walk() if isinstance(op, gpu.FuncOp))
     arguments = list[dict[str, Any]]()
-    for number, (given, value) in enumerate(zip(function.body.blocks[0].args, at.arguments, strict=False)):
-        row: dict[str, Any] = {
-            "name": f"argument {number}",
-            "what": f"%{given.name_hint}",
-            "type": str(value),
-            "bits": 0,
-            "shape": [],
-            "order": [],
-        }
+    for given, value in zip(function.body.blocks[0].args, at.arguments, strict=False):
+        of = str(value), 0, (), ()
         if isinstance(value, np.ndarray):
             assert isa(given.type, MemRefType[Attribute])
             element = dtype_of(given.type.element_type)
-            row |= {"type": f"{element.name}[{value.size}]", "bits": element.bits, "shape": [value.size], "order": [0]}
-        arguments.append(row)
+            of = f"{element.name}[{value.size}]", element.bits, (value.size,), (0,)
+        arguments.append(_argument(f"%{given.name_hint}", *of))
     launch = {"grid": at.launch.grid, "block": at.launch.block, "shared": shared, "launches": len(launches)}
-    return {"launch": launch, "arguments": arguments, "threads": None if found is None else chunks.add_json(found)}
+    return _of_launch(launch, arguments, found, chunks)
+
+
+def _argument(what: str, of: str, bits: int, shape: Sequence[int], order: Sequence[int]) -> dict[str, Any]:
+    return {"what": what, "type": of, "bits": bits, "shape": shape, "order": order}
+
+
+def _of_launch(
+    launch: Mapping[str, Any], arguments: Sequence[dict[str, Any]], found: Mapping[str, Any] | None, chunks: Chunks
+) -> dict[str, Any]:
+    named = [{"name": f"argument {number}", **each} for number, each in enumerate(arguments)]
+    return {"launch": launch, "arguments": named, "threads": None if found is None else chunks.add_json(found)}
 
 
 def _unless_refused(run: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ its arguments.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -130,6 +130,10 @@ class HloLines:
                 waiting += self.by_name[name].operands
         return found
 
+    def with_line(self, changed: HloLine) -> HloLines:
+        """The computation with the line of the same name replaced by this one."""
+        return replace(self, lines=tuple(changed if line.name == changed.name else line for line in self.lines))
+
     def only(self, names: Iterable[str]) -> HloLines:
         kept = set(names)
         return replace(self, lines=tuple(line for line in self.lines if line.name in kept))
@@ -195,13 +199,23 @@ class ModuleLines:
     def entry(self) -> HloLines:
         return next(one for one in self.computations if one.is_entry)
 
-    def named(self, name: str) -> HloLines:
-        return next(one for one in self.computations if one.name == name)
+    @cached_property
+    def by_name(self) -> dict[str, HloLines]:
+        return {one.name: one for one in self.computations}
+
+    @property
+    def lines(self) -> Iterator[HloLine]:
+        """Those of all computations."""
+        return (line for one in self.computations for line in one.lines)
+
+    def mapped(self, change: Callable[[HloLine], HloLine]) -> ModuleLines:
+        """The module with every line changed."""
+        changed = (replace(one, lines=tuple(map(change, one.lines))) for one in self.computations)
+        return replace(self, computations=tuple(changed))
 
     def with_(self, *changed: HloLines) -> ModuleLines:
         """The module with the computations of the same names replaced by these."""
-        by_name = {one.name: one for one in changed}
-        return replace(self, computations=tuple(by_name.get(one.name, one) for one in self.computations))
+        return replace(self, computations=tuple((self.by_name | {one.name: one for one in changed}).values()))
 
     def callers(self, name: str) -> list[tuple[HloLines, HloLine]]:
         return [(one, line) for one in self.computations for line in one.lines if name in line.callees]
@@ -226,12 +240,11 @@ class ModuleLines:
             module = pruned
 
     def _without_uncalled(self) -> ModuleLines:
-        known = {one.name for one in self.computations}
         names, waiting = set[str](), [self.entry.name]
         while waiting:
-            if (name := waiting.pop()) not in names and name in known:
+            if (name := waiting.pop()) not in names and name in self.by_name:
                 names.add(name)
-                waiting += [callee for line in self.named(name).lines for callee in line.callees]
+                waiting += [callee for line in self.by_name[name].lines for callee in line.callees]
         return replace(self, computations=tuple(one for one in self.computations if one.name in names))
 
     def _without_unused_parameters(self) -> ModuleLines:
@@ -247,10 +260,8 @@ class ModuleLines:
             numbers = [number for number, line in enumerate(one.parameters) if line.name not in unused]
             for holder, line in callers:
                 fewer = replace(line, operands=tuple(line.operands[number] for number in numbers))
-                holder = module.named(holder.name)
-                lines = tuple(fewer if other.name == line.name else other for other in holder.lines)
-                module = module.with_(replace(holder, lines=lines))
-            module = module.with_(module.named(one.name).without_parameters(unused))
+                module = module.with_(module.by_name[holder.name].with_line(fewer))
+            module = module.with_(module.by_name[one.name].without_parameters(unused))
         return module
 
 

@@ -169,7 +169,7 @@ class _Search:
 
 
 def _size(module: ModuleLines) -> tuple[int, int, int, int, int]:
-    lines = [line for one in module.computations for line in one.lines]
+    lines = list(module.lines)
     elements = sum(_elements(dims) for line in lines for dims in shapes_in(line.type))
     return module.instructions, len(lines), sum(len(line.operands) for line in lines), elements, len(str(module))
 
@@ -200,7 +200,7 @@ def _attributes(search: _Search) -> None:
     search.tries(replace(search.best, attributes=""))
     needed = set[str]()
     while True:
-        names = {key for one in search.best.computations for line in one.lines for key in _keys(line)} - needed
+        names = {key for line in search.best.lines for key in _keys(line)} - needed
         if not names or search.tries(_without_attributes(search.best, names)):
             return
         # Most attributes are needed by their opcodes; the parser rejects these candidates quickly.
@@ -219,7 +219,7 @@ def _without_attributes(module: ModuleLines, names: set[str]) -> ModuleLines:
         kept = [part for part in attributes if part.partition("=")[0] not in names]
         return replace(line, tail=", ".join([head, *kept]))
 
-    return module.with_(*(replace(one, lines=tuple(map(stripped, one.lines))) for one in module.computations))
+    return module.mapped(stripped)
 
 
 # ---- one fusion alone ----------------------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ def _alone(search: _Search) -> None:
         # Longer computations first: they are more likely to have the property.
         calls.sort(
             key=lambda pair: (
-                -max((len(search.best.named(name).lines) for name in _called(search.best, pair[1])), default=0)
+                -max((len(search.best.by_name[name].lines) for name in _called(search.best, pair[1])), default=0)
             )
         )
         any(search.tries(_alone_in_entry(search.best, one, line)) for one, line in calls)
@@ -248,7 +248,7 @@ def _reread(search: _Search) -> None:
 
 
 def _called(module: ModuleLines, line: HloLine) -> list[str]:
-    return [one.name for one in module.computations if one.name in line.callees]
+    return [name for name in module.by_name if name in line.callees]
 
 
 def _alone_in_entry(module: ModuleLines, holder: HloLines, call: HloLine) -> ModuleLines:
@@ -264,7 +264,7 @@ def _alone_in_entry(module: ModuleLines, holder: HloLines, call: HloLine) -> Mod
 
 def _as_entry(module: ModuleLines, name: str) -> ModuleLines:
     others = tuple(one for one in module.computations if not one.is_entry and one.name != name)
-    return replace(module, attributes="", computations=(*others, replace(module.named(name), is_entry=True)))
+    return replace(module, attributes="", computations=(*others, replace(module.by_name[name], is_entry=True)))
 
 
 # ---- near ----------------------------------------------------------------------------------------------------------------------
@@ -272,8 +272,8 @@ def _as_entry(module: ModuleLines, name: str) -> ModuleLines:
 
 def _near(search: _Search) -> None:
     """For a computation with such names: tries these instructions alone, then with their users and operands, and so on."""
-    for name in [one.name for one in search.best.computations]:
-        one = next((one for one in search.best.computations if one.name == name), None)
+    for name in search.best.by_name:
+        one = search.best.by_name.get(name)
         chosen = {line.name for line in one.instructions if line.name in search.near} if one else set[str]()
         if one is None or not chosen:
             continue
@@ -290,10 +290,8 @@ def _near(search: _Search) -> None:
 
 def _cut(search: _Search) -> None:
     """Delta debugging over the instructions of each computation, the longest first."""
-    names = sorted(search.best.computations, key=lambda one: -len(one.lines))
-    for name in [one.name for one in names]:
-        if any(one.name == name for one in search.best.computations):
-            one = search.best.named(name)
+    for name, _ in sorted(search.best.by_name.items(), key=lambda each: -len(each[1].lines)):
+        if one := search.best.by_name.get(name):
             _minimised(search, name, [line.name for line in one.instructions])
 
 
@@ -309,10 +307,10 @@ def _minimised(search: _Search, name: str, kept: list[str]) -> None:
             *((rest, max(parts - 1, 2)) for rest in rests),
         ):
             if search.tries(cut(search.best, name, choice)):
-                if not any(one.name == name for one in search.best.computations):
+                if name not in search.best.by_name:
                     return
                 # Cleaning may have removed more.
-                left = {line.name for line in search.best.named(name).instructions}
+                left = {line.name for line in search.best.by_name[name].instructions}
                 kept, parts = [one for one in choice if one in left], then
                 break
         else:
@@ -323,7 +321,7 @@ def _minimised(search: _Search, name: str, kept: list[str]) -> None:
 
 def _with_visible(module: ModuleLines, name: str) -> ModuleLines:
     """The module, if a cut in a computation can be observed in ENTRY or at its call there; else with the computation as ENTRY."""
-    one = module.named(name)
+    one = module.by_name[name]
     return module if one.is_entry or _caller_in_entry(module, one) is not None else _as_entry(module, name)
 
 
@@ -333,7 +331,7 @@ def cut(module: ModuleLines, name: str, kept: Sequence[str]) -> ModuleLines | No
     The computation of a loop, a branch or a reduction becomes ENTRY. None if ENTRY uses the result and its type would change.
     """
     module = _with_visible(module, name)
-    one, chosen = module.named(name), set(kept)
+    one, chosen = module.by_name[name], set(kept)
     kept_lines = [line for line in one.lines if line.name in chosen]
     if not kept_lines:
         return None
@@ -371,8 +369,8 @@ def cut(module: ModuleLines, name: str, kept: Sequence[str]) -> ModuleLines | No
         for number, line in enumerate(added)
     ]
     call = replace(call, type=made.by_name[root].type, operands=(*call.operands, *(line.name for line in given)))
-    body = [call if line.name == call.name else line for line in entry.lines]
-    return replace(changed.with_(replace(entry, lines=(*given, *body))), attributes="")
+    entry = replace(entry, lines=(*given, *entry.with_line(call).lines))
+    return replace(changed.with_(entry), attributes="")
 
 
 def _caller_in_entry(module: ModuleLines, one: HloLines) -> tuple[HloLines, HloLine] | None:
@@ -389,7 +387,7 @@ def _caller_in_entry(module: ModuleLines, one: HloLines) -> tuple[HloLines, HloL
 
 def _bypass(search: _Search) -> None:
     """Replaces every instruction, the last first, by one of its operands or else by an earlier value of its type."""
-    for name in [one.name for one in search.best.computations]:
+    for name in search.best.by_name:
         for line in reversed(_lines_named(search, name)):
             any(
                 search.tries(_replaced(search.best, name, line.name, other))
@@ -399,22 +397,21 @@ def _bypass(search: _Search) -> None:
 
 def _bypass_parameters(search: _Search) -> None:
     """Merges parameters of the same type."""
-    for name in [one.name for one in search.best.computations]:
-        if any(one.name == name for one in search.best.computations):
-            for line in reversed(search.best.named(name).parameters):
-                now = _lines_named(search, name, parameters=True)
-                earlier = [other.name for other in now if other.type == line.type and other.name != line.name]
-                any(search.tries(_replaced(search.best, name, line.name, other)) for other in earlier[:1])
+    for name in search.best.by_name:
+        for line in reversed(_lines_named(search, name, parameters=True)):
+            now = _lines_named(search, name, parameters=True)
+            earlier = [other.name for other in now if other.type == line.type and other.name != line.name]
+            any(search.tries(_replaced(search.best, name, line.name, other)) for other in earlier[:1])
 
 
 def _lines_named(search: _Search, name: str, parameters: bool = False) -> Sequence[HloLine]:
-    found = next((one for one in search.best.computations if one.name == name), None)
+    found = search.best.by_name.get(name)
     return () if found is None else found.parameters if parameters else found.instructions
 
 
 def _instead(module: ModuleLines, name: str, line: HloLine) -> list[str]:
     """Values of the line's type: its operands, then the parameters, then the nearest instructions before it."""
-    one = next((one for one in module.computations if one.name == name), None)
+    one = module.by_name.get(name)
     if one is None or line.name not in one.by_name:
         return []
     before = one.lines[: [other.name for other in one.lines].index(line.name)]
@@ -425,7 +422,7 @@ def _instead(module: ModuleLines, name: str, line: HloLine) -> list[str]:
 
 
 def _replaced(module: ModuleLines, name: str, old: str, new: str) -> ModuleLines | None:
-    one = next((one for one in module.computations if one.name == name), None)
+    one = module.by_name.get(name)
     if one is None or old not in one.by_name or new not in one.by_name:
         return None
     # A parameter may now be listed after its first use.
@@ -452,15 +449,15 @@ def _sizes(search: _Search) -> None:
 
 
 def _sizes_in(module: ModuleLines) -> set[int]:
-    lines = (line for one in module.computations for line in one.lines)
-    return {size for line in lines for dims in shapes_in(line.type) for size in dims if size > 1 or size == UNKNOWN}
+    return {
+        size for line in module.lines for dims in shapes_in(line.type) for size in dims if size > 1 or size == UNKNOWN
+    }
 
 
 def _resized(module: ModuleLines, old: int, new: int, in_attributes: bool) -> ModuleLines:
     dims = {
         shape: tuple(new if size == old else size for size in shape)
-        for one in module.computations
-        for line in one.lines
+        for line in module.lines
         for shape in shapes_in(line.type)
     }
     number = re.compile(rf"(?<![\w.\-%]){old}(?![\w.])")
@@ -471,24 +468,19 @@ def _resized(module: ModuleLines, old: int, new: int, in_attributes: bool) -> Mo
             attributes = [number.sub(str(new), part) for part in attributes]
         return replace(line, type=with_dims(line.type, dims), tail=", ".join([head, *attributes]))
 
-    return module.with_(*(replace(one, lines=tuple(map(resized, one.lines))) for one in module.computations))
+    return module.mapped(resized)
 
 
 def _ranks(search: _Search) -> None:
     """Removes dimensions from all arrays of one shape at once: all but the last, or all."""
-    for shape in sorted(
-        {shape for one in search.best.computations for line in one.lines for shape in shapes_in(line.type)}
-    ):
+    for shape in sorted({shape for line in search.best.lines for shape in shapes_in(line.type)}):
         for fewer in ((), shape[-1:]):
             if len(fewer) < len(shape) and search.tries(_reshaped(search.best, shape, fewer)):
                 break
 
 
 def _reshaped(module: ModuleLines, old: tuple[int, ...], new: tuple[int, ...]) -> ModuleLines:
-    def reshaped(line: HloLine) -> HloLine:
-        return replace(line, type=with_dims(line.type, {old: new}))
-
-    return module.with_(*(replace(one, lines=tuple(map(reshaped, one.lines))) for one in module.computations))
+    return module.mapped(lambda line: replace(line, type=with_dims(line.type, {old: new})))
 
 
 # ---- constants -------------------------------------------------------------------------------------------------------------------
@@ -496,16 +488,15 @@ def _reshaped(module: ModuleLines, old: tuple[int, ...], new: tuple[int, ...]) -
 
 def _constants(search: _Search) -> None:
     """Scalar constants become 0 or 1, where that is shorter."""
-    for name in [one.name for one in search.best.computations]:
+    for name in search.best.by_name:
         for line in _lines_named(search, name):
             if line.opcode == "constant" and shapes_in(line.type) == [()]:
                 for value in ("1", "0"):
                     text = {"1": "true", "0": "false"}[value] if line.type.startswith("pred") else value
                     _, attributes = line.attributes
                     simple = replace(line, tail=", ".join([f"{text})", *attributes]))
-                    one = search.best.named(name)
-                    lines = tuple(simple if other.name == line.name else other for other in one.lines)
-                    if simple != line and search.tries(search.best.with_(replace(one, lines=lines))):
+                    one = search.best.by_name[name]
+                    if simple != line and search.tries(search.best.with_(one.with_line(simple))):
                         break
 
 

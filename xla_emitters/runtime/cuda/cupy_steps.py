@@ -332,9 +332,7 @@ class CupyPlatform(NumpyCalls):
     def _at_run(self, frame: Frame, step: Launch, words: Words, stream: int) -> Run:
         """A launch whose extents, or whose arrays' sizes, only data decide."""
         grid, block, shared = frame.values(step.grid), frame.values(step.block), frame.value(step.shared_bytes)
-        operands = frame.operands([value for value in step.arguments if isinstance(value, ArrayPlace)])
-        numbers = frame.values([value for value in step.arguments if not isinstance(value, ArrayPlace)])
-        is_array = [isinstance(value, ArrayPlace) for value in step.arguments]
+        arguments = frame.arguments(step.arguments)
         launch = self._cupy.cuda.driver.launchKernel
 
         def run() -> None:
@@ -342,9 +340,8 @@ class CupyPlatform(NumpyCalls):
             if not (x and y and z):
                 return
             a, b, c = block()
-            arrays, values, size = iter(operands()), iter(numbers()), shared()
-            given = [next(arrays) if held else next(values) for held in is_array]
-            function = self._function(step, LaunchDimensions((x, y, z), (a, b, c)), given, size)
+            size = shared()
+            function = self._function(step, LaunchDimensions((x, y, z), (a, b, c)), arguments(), size)
             words.fill()
             self.launches += 1
             launch(function, x, y, z, a, b, c, size, stream, words.address, 0)

@@ -46,6 +46,7 @@ import numpy as np
 from xla_emitters.dialects.hlo.complex_meaning import from_parts
 from xla_emitters.dtypes import Array, Kind, NumpyType
 from xla_emitters.functions import BY_OPCODE
+from xla_emitters.runtime.bundle.bundle_numbers import admitted
 
 ROUGH_OF_COMPLEX = frozenset(opcode for opcode, row in BY_OPCODE.items() if row.takes_complex) | {"sign"}
 ULPS_OF_COMPLEX = 16
@@ -115,16 +116,7 @@ class Bounds:
         """Mask of the elements of `array` that are admissible."""
         if self.is_point and array.dtype.kind in "biu":
             return array == self.low
-        if array.dtype.kind == "c":
-            parts = (own.admits(part(array)) for own, part in zip(self.parts, (np.real, np.imag), strict=True))
-            return np.logical_and(*parts)
-        with np.errstate(invalid="ignore"):
-            inside = (array >= self.low) & (array <= self.high)
-        if not is_float(array.dtype):
-            return inside
-        least, most = extremes(array.dtype)
-        is_unknown = (self.low == least) & (self.high == most)
-        return inside | (np.isnan(array) & (np.isnan(self.low) | np.isnan(self.high) | is_unknown))
+        return admitted(array, self.low, self.high)
 
 
 def point(array: Array) -> Bounds:

@@ -72,32 +72,24 @@ def _inner_extents(
     return extents[len(extents) - coordinates + 1 :] if coordinates else []
 
 
-@RULES.op(DelinearizeIndexOp)
-def delinearize_index(op: DelinearizeIndexOp) -> Kernel:
+@RULES.kernel(DelinearizeIndexOp)
+def delinearize_index(op: DelinearizeIndexOp, machine: Machine, index: Array, *dynamic: Array) -> list[Array] | Array:
     count = len(op.multi_index)
-
-    def run(machine: Machine, index: Array, *dynamic: Array) -> list[Array] | Array:
-        coordinates: list[Array] = []
-        for extent in reversed(_inner_extents(op, count, dynamic)):
-            machine.refuse(op, extent <= 0, "has an extent of zero or less")
-            extent = np.where(extent <= 0, 1, extent)
-            coordinates.append(index % extent)
-            index = index // extent
-        coordinates.append(index)
-        return coordinates[0] if count == 1 else coordinates[:count][::-1]
-
-    return run
+    coordinates: list[Array] = []
+    for extent in reversed(_inner_extents(op, count, dynamic)):
+        machine.refuse(op, extent <= 0, "has an extent of zero or less")
+        extent = np.where(extent <= 0, 1, extent)
+        coordinates.append(index % extent)
+        index = index // extent
+    coordinates.append(index)
+    return coordinates[0] if count == 1 else coordinates[:count][::-1]
 
 
-@RULES.op(LinearizeIndexOp)
-def linearize_index(op: LinearizeIndexOp) -> Kernel:
+@RULES.kernel(LinearizeIndexOp)
+def linearize_index(op: LinearizeIndexOp, machine: Machine, *operands: Array) -> Array:
     count = len(op.multi_index)
-
-    def run(machine: Machine, *operands: Array) -> Array:
-        number = np.zeros((1, 1), np.int64)
-        extents = [np.ones((1, 1), np.int64), *_inner_extents(op, count, operands[count:])]
-        for coordinate, extent in zip(operands[:count], extents, strict=False):
-            number = number * extent + coordinate
-        return number
-
-    return run
+    number = np.zeros((1, 1), np.int64)
+    extents = [np.ones((1, 1), np.int64), *_inner_extents(op, count, operands[count:])]
+    for coordinate, extent in zip(operands[:count], extents, strict=False):
+        number = number * extent + coordinate
+    return number

@@ -1,6 +1,4 @@
-"""`arith`: integers that wrap, floats rounded after each op, comparisons, conversions.
-
-Each integer or float op is implemented here once, as a function of lanes, by name; `llvm` uses the same functions.
+"""`arith` and the same ops of `llvm`: integers that wrap, floats rounded after each op, comparisons, conversions.
 
 Division by zero, and of the least integer by -1, is undefined: an active lane that does it is an ExecutionError (HLO code
 guards its divisions), an inactive one does no harm. Oversized shifts and conversions that do not fit are poison that HLO
@@ -27,7 +25,7 @@ from xdsl.ir import Attribute, Operation
 from xla_emitters.algebra.shape_maps import row_major_strides
 from xla_emitters.dialects.float_bits import values_of
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.mlir import arith
+from xla_emitters.dialects.mlir import arith, llvm
 from xla_emitters.dialects.mlir.arith import (
     ROUNDING_MODES,
     IndexCastUIOp,
@@ -146,36 +144,36 @@ def compare_floats(form: Form, predicate: int) -> Binary:
 
 # ------------------------------------------------------------------------------------------ binary ops
 
-for _op, _name in {
-    arith.AddiOp: "add",
-    arith.SubiOp: "sub",
-    arith.MuliOp: "mul",
-    arith.AndIOp: "and",
-    arith.OrIOp: "or",
-    arith.XOrIOp: "xor",
-    arith.ShLIOp: "shl",
-    arith.ShRUIOp: "shru",
-    arith.ShRSIOp: "shrs",
-    arith.MinSIOp: "mins",
-    arith.MaxSIOp: "maxs",
-    arith.MinUIOp: "minu",
-    arith.MaxUIOp: "maxu",
+for _name, _ops in {
+    "add": (arith.AddiOp, llvm.AddOp),
+    "sub": (arith.SubiOp, llvm.SubOp),
+    "mul": (arith.MuliOp, llvm.MulOp),
+    "and": (arith.AndIOp, llvm.AndOp),
+    "or": (arith.OrIOp, llvm.OrOp),
+    "xor": (arith.XOrIOp, llvm.XOrOp),
+    "shl": (arith.ShLIOp, llvm.ShlOp),
+    "shru": (arith.ShRUIOp, llvm.LShrOp),
+    "shrs": (arith.ShRSIOp, llvm.AShrOp),
+    "mins": (arith.MinSIOp, llvm.INTRINSICS["smin"]),
+    "maxs": (arith.MaxSIOp, llvm.INTRINSICS["smax"]),
+    "minu": (arith.MinUIOp, llvm.INTRINSICS["umin"]),
+    "maxu": (arith.MaxUIOp, llvm.INTRINSICS["umax"]),
 }.items():
-    RULES.of_form(INTEGER_OPS[_name], _op)
+    RULES.of_form(INTEGER_OPS[_name], *_ops)
 
-for _op, _name in {
-    arith.AddfOp: "add",
-    arith.SubfOp: "sub",
-    arith.MulfOp: "mul",
-    arith.DivfOp: "div",
-    RemfOp: "rem",
-    arith.NegfOp: "neg",
-    arith.MaximumfOp: "maximum",
-    arith.MinimumfOp: "minimum",
-    arith.MaxnumfOp: "maxnum",
-    arith.MinnumfOp: "minnum",
+for _name, _ops in {
+    "add": (arith.AddfOp, llvm.FAddOp),
+    "sub": (arith.SubfOp, llvm.FSubOp),
+    "mul": (arith.MulfOp, llvm.FMulOp),
+    "div": (arith.DivfOp, llvm.FDivOp),
+    "rem": (RemfOp, llvm.FRemOp),
+    "neg": (arith.NegfOp, llvm.FNegOp),
+    "maximum": (arith.MaximumfOp, llvm.INTRINSICS["maximum"]),
+    "minimum": (arith.MinimumfOp, llvm.INTRINSICS["minimum"]),
+    "maxnum": (arith.MaxnumfOp, llvm.INTRINSICS["maxnum"]),
+    "minnum": (arith.MinnumfOp, llvm.INTRINSICS["minnum"]),
 }.items():
-    RULES.of_form(FLOAT_OPS[_name], _op)
+    RULES.of_form(FLOAT_OPS[_name], *_ops)
 
 
 # ------------------------------------------------------------------------------------------ division
@@ -220,16 +218,16 @@ def division(op: Operation, name: str) -> Callable[..., Value]:
     return run
 
 
-for _op, _name in {
-    arith.DivSIOp: "divs",
-    arith.DivUIOp: "divu",
-    arith.RemSIOp: "rems",
-    arith.RemUIOp: "remu",
-    arith.FloorDivSIOp: "floordivs",
-    arith.CeilDivSIOp: "ceildivs",
-    arith.CeilDivUIOp: "ceildivu",
+for _name, _ops in {
+    "divs": (arith.DivSIOp, llvm.SDivOp),
+    "divu": (arith.DivUIOp, llvm.UDivOp),
+    "rems": (arith.RemSIOp, llvm.SRemOp),
+    "remu": (arith.RemUIOp, llvm.URemOp),
+    "floordivs": (arith.FloorDivSIOp,),
+    "ceildivs": (arith.CeilDivSIOp,),
+    "ceildivu": (arith.CeilDivUIOp,),
 }.items():
-    RULES.op(_op)(partial(division, name=_name))
+    RULES.op(*_ops)(partial(division, name=_name))
 
 
 # ------------------------------------------------------------------------------------------ results of two words
@@ -247,40 +245,45 @@ def whole_product(reading: Reading, form: Form, one: Array, other: Array) -> tup
     return wrap(form, product), wrap(form, product >> form.bits)
 
 
-def _pairs(op: Operation, function: Callable[[Form, Array, Array], tuple[Array, Array]]) -> Kernel:
+def two_results(op: Operation, function: Callable[..., tuple[Array, Array]]) -> Callable[..., tuple[Value, Value]]:
     """A kernel of two results: scalars, or vectors of them."""
-    form = form_of(op.operands[0].type)
     is_vector = isinstance(op.operands[0].type, VectorType)
 
-    def run(machine: Machine, one: Any, other: Any) -> list[Value]:
+    def run(machine: Machine, *operands: Any) -> tuple[Value, Value]:
         if not is_vector:
-            return [*function(form, one, other)]
-        pairs = [function(form, a, b) for a, b in zip(one, other, strict=True)]
-        return [tuple(first for first, _ in pairs), tuple(second for _, second in pairs)]
+            return function(*operands)
+        pairs = [function(*elements) for elements in zip(*operands, strict=True)]
+        return tuple(first for first, _ in pairs), tuple(second for _, second in pairs)
 
     return run
 
 
-RULES.op(arith.AddUIExtendedOp)(partial(_pairs, function=sum_and_carry))
-RULES.op(arith.MulSIExtendedOp)(partial(_pairs, function=partial(whole_product, signed)))
-RULES.op(arith.MulUIExtendedOp)(partial(_pairs, function=partial(whole_product, unsigned)))
+for _op, _function in {
+    arith.AddUIExtendedOp: sum_and_carry,
+    arith.MulSIExtendedOp: partial(whole_product, signed),
+    arith.MulUIExtendedOp: partial(whole_product, unsigned),
+}.items():
+
+    @RULES.op(_op)
+    def extended(op: Operation, function: Callable[..., tuple[Array, Array]] = _function) -> Kernel:
+        return two_results(op, partial(function, form_of(op.operands[0].type)))
 
 
 # ------------------------------------------------------------------------------------------ comparisons, selection
 
 
-@RULES.elementwise(arith.CmpiOp)
-def cmpi(op: arith.CmpiOp) -> Binary:
+@RULES.elementwise(arith.CmpiOp, llvm.ICmpOp)
+def cmpi(op: arith.CmpiOp | llvm.ICmpOp) -> Binary:
     return compare_integers(form_of(op.lhs.type), op.predicate.value.data)
 
 
-@RULES.elementwise(arith.CmpfOp)
-def cmpf(op: arith.CmpfOp) -> Binary:
+@RULES.elementwise(arith.CmpfOp, llvm.FCmpOp)
+def cmpf(op: arith.CmpfOp | llvm.FCmpOp) -> Binary:
     return compare_floats(form_of(op.lhs.type), op.predicate.value.data)
 
 
-@RULES.op(arith.SelectOp)
-def select(op: arith.SelectOp) -> Kernel:
+@RULES.op(arith.SelectOp, llvm.SelectOp)
+def select(op: Operation) -> Kernel:
     return partial(choose_value, op)
 
 
@@ -343,11 +346,7 @@ def dense_values(form: Form, value: DenseIntOrFPElementsAttr[Any]) -> Array:
     return np.repeat(lanes, count // max(1, lanes.size)).reshape(1, -1)
 
 
-@RULES.elementwise(arith.ExtFOp, arith.TruncFOp)
-def convert_float(op: arith.ExtFOp | arith.TruncFOp) -> Unary:
-    return float_conversion(op)
-
-
+@RULES.elementwise(arith.ExtFOp, arith.TruncFOp, llvm.FPExtOp, llvm.FPTruncOp)
 def float_conversion(op: Operation) -> Unary:
     """One float type to another, rounded as the op says."""
     source, target = form_of(op.operands[0].type), form_of(op.results[0].type)
@@ -359,16 +358,6 @@ def float_conversion(op: Operation) -> Unary:
     return partial(scalars.convert_float, source, target)
 
 
-@RULES.elementwise(arith.ExtSIOp, arith.TruncIOp, arith.IndexCastOp)
-def convert_signed(op: Operation) -> Unary:
-    return integer_conversion(op, signed)
-
-
-@RULES.elementwise(arith.ExtUIOp, IndexCastUIOp)
-def convert_unsigned(op: arith.ExtUIOp | IndexCastUIOp) -> Unary:
-    return integer_conversion(op, unsigned)
-
-
 def integer_conversion(op: Operation, reading: Reading) -> Unary:
     source, target = form_of(op.operands[0].type), form_of(op.results[0].type)
     if source.bits == target.bits:
@@ -376,34 +365,32 @@ def integer_conversion(op: Operation, reading: Reading) -> Unary:
     return lambda values: wrap(target, reading(source, values))
 
 
-@RULES.elementwise(arith.SIToFPOp)
-def sitofp(op: Operation) -> Unary:
-    return integer_to_float(op, signed)
-
-
-@RULES.elementwise(arith.UIToFPOp)
-def uitofp(op: Operation) -> Unary:
-    return integer_to_float(op, unsigned)
-
-
 def integer_to_float(op: Operation, reading: Reading) -> Unary:
     source, target = form_of(op.operands[0].type), form_of(op.results[0].type)
     return lambda values: scalars.from_integer(target, reading(source, values))
 
 
-@RULES.elementwise(arith.FPToSIOp)
-def fptosi(op: Operation) -> Unary:
-    return float_to_integer(op, True)
-
-
-@RULES.elementwise(arith.FPToUIOp)
-def fptoui(op: Operation) -> Unary:
-    return float_to_integer(op, False)
-
-
 def float_to_integer(op: Operation, is_signed: bool) -> Unary:
     source, target = form_of(op.operands[0].type), form_of(op.results[0].type)
     return lambda values: scalars.to_integer(target, scalars.widen(source, values), is_signed)
+
+
+for _rule, *_ops in (
+    (
+        partial(integer_conversion, reading=signed),
+        arith.ExtSIOp,
+        arith.TruncIOp,
+        arith.IndexCastOp,
+        llvm.SExtOp,
+        llvm.TruncOp,
+    ),
+    (partial(integer_conversion, reading=unsigned), arith.ExtUIOp, IndexCastUIOp, llvm.ZExtOp),
+    (partial(integer_to_float, reading=signed), arith.SIToFPOp, llvm.SIToFPOp),
+    (partial(integer_to_float, reading=unsigned), arith.UIToFPOp, llvm.UIToFPOp),
+    (partial(float_to_integer, is_signed=True), arith.FPToSIOp, llvm.FPToSIOp),
+    (partial(float_to_integer, is_signed=False), arith.FPToUIOp, llvm.FPToUIOp),
+):
+    RULES.elementwise(*_ops)(_rule)
 
 
 @RULES.elementwise(arith.BitcastOp)

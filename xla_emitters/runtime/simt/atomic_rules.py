@@ -122,11 +122,10 @@ def atomic_rmw(op: xla_gpu.AtomicRMWOp, scope: FrameSlots) -> Step:
             index = element_index(machine, op, tensor, position)
         if quick and addend is not None:
             ufunc, seen_as = quick
-            rows = machine.memory.view(tensor.buffer, seen_as, count)
             value: Value = frame[addend]
             bits = to_bits(form, elements_of(value)[0]) if count is None else rows_of(form, elements_of(value))
             values = bits.view(seen_as)
-            machine.memory.accumulate(op, tensor.buffer, ufunc, index, rows, values, machine.active)
+            machine.memory.accumulate(op, tensor.buffer, ufunc, index, values, machine.active)
         else:
             keys = instances(tensor.buffer, index, form.size * (count or 1))
             take_turns(machine, keys, partial(_replace, machine, op, tensor, count, index, body, frame))
@@ -140,9 +139,8 @@ def _replace(
 ) -> None:
     """Each active lane replaces its element, or its row of `count` elements, by the body's result for it."""
     memory, form, buffer = machine.memory, tensor.element, tensor.buffer
-    rows = memory.view(buffer, form.storage, count)
-    old = memory.gather(op, buffer, index, rows, machine.active)
+    old = memory.gather(op, buffer, index, form.storage, machine.active, count)
     current: Value = from_bits(form, old) if count is None else columns(form, old)
     (new,) = body.run(machine, frame, [current])
     bits = to_bits(form, elements_of(new)[0]) if count is None else rows_of(form, elements_of(new))
-    memory.scatter(op, buffer, index, rows, bits, machine.active)
+    memory.scatter(op, buffer, index, bits, machine.active)

@@ -9,6 +9,7 @@ The semantics of ops are in `Rules` tables, one per dialect file:
 
     @RULES.elementwise(arith.AddfOp)             # op -> function of lane arrays; vectors are taken element by element
     @RULES.op(tensor.ExtractOp)                  # op -> function of (machine, *operands); returns a value, a list of values, or None
+    @RULES.kernel(gpu.ShuffleOp)                 # function of (op, machine, *operands)
     @RULES.control(scf.IfOp)                     # (op, scope) -> step of (machine, frame): ops with regions, calls
 
 A rule runs once per op, when its function is compiled: it reads types and attributes and returns the closure that runs. The table is
@@ -26,6 +27,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from typing import Any, TypeAlias, TypeVar
 
@@ -117,6 +119,15 @@ class Rules:
                 return run
 
             return self._add(ops, step, rule)
+
+        return register
+
+    def kernel(self, *ops: type[Operation]) -> Callable[[Kernel], Kernel]:
+        """The kernel of a rule, as of `op`, which also takes the op, in front."""
+
+        def register(kernel: Kernel) -> Kernel:
+            self.op(*ops)(lambda op: partial(kernel, op))
+            return kernel
 
         return register
 

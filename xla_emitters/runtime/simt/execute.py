@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import cast
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType
 from xdsl.ir import Attribute
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.func import FuncOp
 from xla_emitters.dialects.mlir.llvm import LLVMPointerType
 from xla_emitters.dtypes import DTYPES, Array, Kind
@@ -45,7 +45,7 @@ RULES = RulesOfFiles(
         **{name: (name,) for name in ("scf", "tensor", "vector")},
         "nvvm": ("nvvm", "nvvm_barrier"),
         **dict.fromkeys(("builtin", "ub"), ("builtin",)),
-        "llvm": ("llvm", "llvm_atomic", "llvm_intrinsic", "llvm_memory", "nvvm_intrinsic"),
+        "llvm": ("llvm", "arith", "math", "vector", "llvm_atomic", "llvm_intrinsic", "llvm_memory", "nvvm_intrinsic"),
         "xla": ("xla_gpu",),
         "xla_gpu": ("xla_gpu", "xla_gpu_tensor", "atomic"),
     }
@@ -146,6 +146,16 @@ class CallersArray:
     writable: bool
     padding: int = 0
     number: Form | None = None
+
+    def value(self, machine: Machine, number: int) -> Value:
+        """The argument of that number, in a buffer of the machine's memory."""
+        buffer = machine.memory.add(f"argument {number}", self.data, self.alignment, self.writable)
+        if self.number is not None:
+            return scalars.from_bits(self.number, self.data.view(self.number.storage).reshape(1, 1))
+        if self.tensor_type is None:
+            return scalars.constant(INDEX, buffer.base)
+        strides = tensor_strides(self.tensor_type)
+        return machine.tensor(buffer, form_of(self.tensor_type), self.tensor_type.get_shape(), strides)
 
     def unpack(self) -> None:
         """Copies the elements of a packed or padded buffer back to the caller's array."""
@@ -294,17 +304,15 @@ class Entry:
             raise DataError(f"{what} is a result, but cannot be written", stage="simt")
         alignment = _number(attributes.get("llvm.align")) or _DEFAULT_ALIGNMENT
         data = array.reshape(-1).view(np.uint8)
-        if isinstance(ir_type, TensorType):
-            tensor_type = cast("TensorType[Attribute]", ir_type)
-            form = form_of(tensor_type)
-            wanted = prod(tensor_type.get_shape())
-            if array.size != wanted or array.itemsize != form.size:
+        if isa(ir_type, TensorType[Attribute]):
+            form, extents = form_of(ir_type), ir_type.get_shape()
+            if array.size != prod(extents) or array.itemsize != form.size:
                 raise DataError(
                     f"{what} is {ir_type}, but the array is {array.dtype}{list(array.shape)}",
                     stage="simt",
-                    details=(f"{wanted} elements of {form.size} bytes are expected",),
+                    details=(f"{prod(extents)} elements of {form.size} bytes are expected",),
                 )
-            return CallersArray(array, data, None, tensor_type, alignment, writable)
+            return CallersArray(array, data, None, ir_type, alignment, writable)
         if not isinstance(ir_type, LLVMPointerType):
             form = form_of(ir_type)
             if array.shape != () or array.itemsize != form.size:
@@ -323,23 +331,10 @@ class Entry:
     def run(self, memory: Memory, arguments: Sequence[CallersArray], max_rounds: int | None) -> None:
         """Runs one chunk. raises ExecutionError when a returned tensor is not the newest value of its result's buffer."""
         machine = Machine(self.launch, memory.blocks, memory, max_rounds)
-        values: list[Value] = []
-        for number, argument in enumerate(arguments):
-            buffer = memory.add(f"argument {number}", argument.data, argument.alignment, argument.writable)
-            if argument.number is not None:
-                bits = argument.data.view(argument.number.storage).reshape(1, 1)
-                values.append(scalars.from_bits(argument.number, bits))
-                continue
-            if (tensor_type := argument.tensor_type) is None:
-                values.append(scalars.constant(INDEX, buffer.base))
-                continue
-            strides = tensor_strides(tensor_type)
-            values.append(machine.tensor(buffer, form_of(tensor_type), tensor_type.get_shape(), strides))
-        for watcher in memory.watchers:
-            watcher.begin(memory)
+        values = [argument.value(machine, number) for number, argument in enumerate(arguments)]
+        memory.tell(Watcher.begin)
         returned = self.function.call(machine, values)
-        for watcher in memory.watchers:
-            watcher.end(memory)
+        memory.tell(Watcher.end)
         for number, value in enumerate(returned):
             buffer = memory.buffers[len(arguments) - len(returned) + number]
             if not isinstance(value, Tensor) or value.buffer is not buffer or value.stamp != buffer.newest:

@@ -22,24 +22,19 @@ def call(op: func.CallOp, scope: FrameSlots) -> Step:
 
 def call_step(scope: FrameSlots, callee: str, arguments: Iterable[SSAValue], results: Iterable[SSAValue]) -> Step:
     """A call of a function of the module or of libdevice. raises Unsupported when neither defines it."""
-    if not scope.compiler.has_body(callee):
-        return _libdevice_step(scope, callee, arguments, results)
-    function = scope.compiler.function(callee)
     inputs, outputs = scope.slots(arguments), scope.slots(results)
+    if not scope.compiler.has_body(callee):
+        if (kernel := libdevice(callee)) is None:
+            raise Unsupported(f"call of @{callee}, which neither the module nor libdevice defines", stage="simt")
+        (output,) = outputs
+
+        def of_libdevice(machine: Machine, frame: Frame) -> None:
+            frame[output] = kernel(*[frame[slot] for slot in inputs])
+
+        return of_libdevice
+    function = scope.compiler.function(callee)
 
     def run(machine: Machine, frame: Frame) -> None:
         write(frame, outputs, function.call(machine, [frame[slot] for slot in inputs]))
-
-    return run
-
-
-def _libdevice_step(scope: FrameSlots, callee: str, arguments: Iterable[SSAValue], results: Iterable[SSAValue]) -> Step:
-    kernel = libdevice(callee)
-    if kernel is None:
-        raise Unsupported(f"call of @{callee}, which neither the module nor libdevice defines", stage="simt")
-    inputs, (output,) = scope.slots(arguments), scope.slots(results)
-
-    def run(machine: Machine, frame: Frame) -> None:
-        frame[output] = kernel(*[frame[slot] for slot in inputs])
 
     return run

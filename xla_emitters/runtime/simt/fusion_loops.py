@@ -105,7 +105,7 @@ def compile_loops(fusion: FusionOp) -> Loops:
     captured = captured_by(fusion)
     inputs = scope.slots(captured)
     body = scope.body(fusion.body.block)
-    name = fusion.fusion_name.data if fusion.fusion_name else "fusion"
+    name = fusion.label
     return Loops(captured, inputs, body, scope.count, name)
 
 
@@ -145,6 +145,5 @@ def launched(op: scf.ParallelOp, scope: FrameSlots) -> Step:
 def machine_for(machine: Machine, launch: LaunchDimensions, chunk: Array) -> Machine:
     """A machine for some blocks of a launch; the buffers of `machine` come first in its memory."""
     memory = Memory(launch, chunk, machine.memory.watchers, list(machine.memory.buffers))
-    for watcher in memory.watchers:
-        watcher.begin(memory)
+    memory.tell(Watcher.begin)
     return Machine(launch, chunk, memory, machine.max_rounds)

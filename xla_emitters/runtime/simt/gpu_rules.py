@@ -21,8 +21,9 @@ from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import Array
 from xla_emitters.rewrite.kernel_entry import DIMENSIONS
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.code import Kernel, Rules
+from xla_emitters.runtime.simt.code import Rules
 from xla_emitters.runtime.simt.machine import Machine, Value
+from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of
 
 RULES = Rules()
@@ -105,27 +106,23 @@ def num_subgroups(op: Operation) -> Callable[[Machine], Array]:
     return lambda machine: scalars.constant(INDEX, -(-machine.launch.threads // WARP_SIZE))
 
 
-@RULES.op(ShuffleOp)
-def shuffle(op: ShuffleOp) -> Kernel:
+@RULES.kernel(ShuffleOp)
+def shuffle(op: ShuffleOp, machine: Machine, value: Value, offset: Array, width: Array) -> list[Value]:
     mode, form = op.mode.data, form_of(op.value.type)
-
-    def run(machine: Machine, value: Value, offset: Array, width: Array) -> list[Value]:
-        lane = lane_numbers(machine)
-        match mode:
-            case ShuffleMode.Xor:
-                source = lane ^ offset
-            case ShuffleMode.Up:
-                source = lane - offset
-            case ShuffleMode.Down:
-                source = lane + offset
-            case _:
-                source = np.zeros_like(lane) + offset
-        valid = (source >= 0) & (source < width)
-        check_warps(machine, op, lane < width)
-        check_sources(machine, op, source, valid)
-        return [exchanged(machine, form, value, source, valid), valid]
-
-    return run
+    lane = lane_numbers(machine)
+    match mode:
+        case ShuffleMode.Xor:
+            source = lane ^ offset
+        case ShuffleMode.Up:
+            source = lane - offset
+        case ShuffleMode.Down:
+            source = lane + offset
+        case _:
+            source = np.zeros_like(lane) + offset
+    valid = (source >= 0) & (source < width)
+    check_warps(machine, op, lane < width)
+    check_sources(machine, op, source, valid)
+    return [exchanged(machine, form, value, source, valid), valid]
 
 
 def check_warps(machine: Machine, op: Operation, members: Array, awaited: Array | None = None) -> None:
@@ -162,8 +159,7 @@ def check_sources(machine: Machine, op: Operation, source: Array, valid: Array) 
     place = np.where((place < 0) | (place >= machine.launch.threads), threads, place)
     active = np.broadcast_to(machine.active, machine.shape)
     absent = active & ~np.take_along_axis(active, np.broadcast_to(place, machine.shape), axis=1)
-    for watcher in machine.memory.watchers:
-        watcher.exchange(machine.memory, op, absent, machine.active)
+    machine.memory.tell(Watcher.exchange, op, absent, machine.active)
 
 
 def exchanged(machine: Machine, form: Form, value: Value, source: Array, valid: Array) -> Value:
@@ -200,8 +196,7 @@ def meet(machine: Machine, op: Operation) -> None:
             apart &= ~ended.repeat(WARP_SIZE, axis=1)[:, : machine.launch.threads]
         machine.memory.refuse(op, apart, None, "is not reached with the other threads of the block")
     machine.memory.changes += 1
-    for watcher in machine.memory.watchers:
-        watcher.barrier(machine.memory, machine.active)
+    machine.memory.tell(Watcher.barrier, machine.active)
 
 
 def ended_warps(machine: Machine) -> Array | None:
@@ -219,11 +214,9 @@ def ended_warps(machine: Machine) -> Array | None:
 
 def fence(machine: Machine) -> None:
     """Tells watchers; lanes run in lockstep."""
-    for watcher in machine.memory.watchers:
-        watcher.fence(machine.memory, machine.active)
+    machine.memory.tell(Watcher.fence, machine.active)
 
 
 def block_fence(machine: Machine) -> None:
     """The same for a fence that threads of the block alone observe."""
-    for watcher in machine.memory.watchers:
-        watcher.block_fence(machine.memory, machine.active)
+    machine.memory.tell(Watcher.block_fence, machine.active)

@@ -15,10 +15,16 @@ from xla_emitters.dialects.mlir import index
 from xla_emitters.dtypes import Array
 from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.arith_rules import INTEGER_OPS, compare_integers, division, integer_conversion
+from xla_emitters.runtime.simt.arith_rules import (
+    INTEGER_OPS,
+    compare_integers,
+    constant_kernel,
+    division,
+    integer_conversion,
+)
 from xla_emitters.runtime.simt.code import Binary, Rules
-from xla_emitters.runtime.simt.machine import Machine
-from xla_emitters.runtime.simt.scalars import BOOL, INDEX, signed, unsigned
+from xla_emitters.runtime.simt.machine import Machine, Value
+from xla_emitters.runtime.simt.scalars import INDEX, signed, unsigned
 
 RULES = Rules()
 
@@ -43,13 +49,6 @@ def sizeof(op: Operation) -> Callable[[Machine], Array]:
     return lambda machine: bits
 
 
-@RULES.op(index.ConstantOp)
-def constant(op: index.ConstantOp) -> Callable[[Machine], Array]:
-    value = scalars.constant(INDEX, op.value.value.data)
-    return lambda machine: value
-
-
-@RULES.op(index.BoolConstantOp)
-def bool_constant(op: index.BoolConstantOp) -> Callable[[Machine], Array]:
-    value = scalars.constant(BOOL, op.value.value.data)
-    return lambda machine: value
+@RULES.op(index.ConstantOp, index.BoolConstantOp)
+def constant(op: index.ConstantOp | index.BoolConstantOp) -> Callable[[Machine], Value]:
+    return constant_kernel(op, op.value, op.result.type)

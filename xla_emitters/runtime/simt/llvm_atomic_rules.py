@@ -138,8 +138,8 @@ def _update(op: llvm.AtomicRMWOp | llvm.InlineAsmOp, ir_type: Attribute, operati
             check_alignment(machine, op, address, alignment)
             bits = to_bits(form, value) if count is None else rows_of(form, value)
             for buffer, lanes in machine.memory.buffers_at(op, address, machine.active):
-                index, rows = (address - buffer.base) // size, machine.memory.view(buffer, seen_as, count)
-                machine.memory.accumulate(op, buffer, ufunc, index, rows, bits.view(seen_as), lanes)
+                index = (address - buffer.base) // size
+                machine.memory.accumulate(op, buffer, ufunc, index, bits.view(seen_as), lanes)
             return value
 
         return accumulate
@@ -209,7 +209,7 @@ def _cmpxchg_of_vectors(op: llvm.AtomicCmpXchgOp, ir_type: Attribute, alignment:
             nonlocal old, swapped
             found: Any = load_value(op, ir_type, alignment, machine, address)
             is_same = np.logical_and.reduce([a == b for a, b in zip(found, expected, strict=True)])
-            active = np.broadcast_to(np.True_ if machine.active is None else machine.active, machine.shape)
+            active = machine.lanes
             old, swapped = merge(active, found, old), np.where(active, is_same, swapped)
             if (storing := active & is_same).any():
                 with machine.only(storing):

@@ -9,21 +9,20 @@ Source: LLVM language reference, "Bit Manipulation Intrinsics", "llvm.is.fpclass
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.arith_rules import FLOAT_OPS, INTEGER_OPS, OfForm, Reading
+from xla_emitters.runtime.simt.arith_rules import Reading, two_results
 from xla_emitters.runtime.simt.code import Binary, Kernel, Rules, Unary
 from xla_emitters.runtime.simt.machine import Machine, Value
-from xla_emitters.runtime.simt.math_rules import function, integer_power_of_float
+from xla_emitters.runtime.simt.math_rules import function
 from xla_emitters.runtime.simt.scalars import BOOL, INDEX, Form, form_of, signed, unsigned, wrap
 from xla_emitters.runtime.simt.vector_rules import Elements, count_of
 
@@ -59,9 +58,6 @@ RULES.of_form(lambda form: partial(reversed_bits, form), llvm.INTRINSICS["bitrev
 RULES.of_form(lambda form: partial(swapped_bytes, form), llvm.INTRINSICS["bswap"])
 RULES.of_form(lambda form: partial(funnel_shift, form, True), llvm.INTRINSICS["fshl"])
 RULES.of_form(lambda form: partial(funnel_shift, form, False), llvm.INTRINSICS["fshr"])
-
-
-RULES.elementwise(llvm.INTRINSICS["powi"])(integer_power_of_float)
 
 
 @RULES.elementwise(llvm.INTRINSICS["is.fpclass"])
@@ -113,19 +109,6 @@ RULES.elementwise(llvm.INTRINSICS["lrint"], llvm.INTRINSICS["llrint"])(partial(_
 RULES.elementwise(llvm.INTRINSICS["lround"], llvm.INTRINSICS["llround"])(partial(_rounded_to_integer, name="round"))
 
 
-def _pairs(op: Operation, compute: Callable[..., tuple[Array, Array]]) -> Kernel:
-    """A kernel that returns a struct of two values: scalars, or vectors of them."""
-    is_vector = isinstance(op.operands[0].type, VectorType)
-
-    def run(machine: Machine, *operands: Any) -> Value:
-        if not is_vector:
-            return compute(*operands)
-        pairs = [compute(*elements) for elements in zip(*operands, strict=True)]
-        return tuple(first for first, _ in pairs), tuple(second for _, second in pairs)
-
-    return run
-
-
 @RULES.op(llvm.INTRINSICS["frexp"])
 def frexp(op: Any) -> Kernel:
     form = form_of(op.val.type)
@@ -135,18 +118,7 @@ def frexp(op: Any) -> Kernel:
         fraction, exponent = np.frexp(scalars.widen(form, value))
         return scalars.narrow(form, fraction), wrap(exponent_form, exponent)
 
-    return _pairs(op, compute)
-
-
-@RULES.op(llvm.INTRINSICS["sincos"])
-def sincos(op: Any) -> Kernel:
-    form = form_of(op.val.type)
-    sine, cosine = function(form, name="sin"), function(form, name="cos")
-
-    def compute(value: Array) -> tuple[Array, Array]:
-        return sine(value), cosine(value)
-
-    return _pairs(op, compute)
+    return two_results(op, compute)
 
 
 # ---------------------------------------------------------------------------------------------- integers that do not wrap
@@ -172,18 +144,6 @@ def _shifting_saturated(reading: Reading, form: Form) -> Binary:
     return lambda value, amount: shifted(value, np.minimum(unsigned(form, amount), form.bits))
 
 
-for _op, _reading, _combine in (
-    (llvm.INTRINSICS["sadd.sat"], signed, np.add),
-    (llvm.INTRINSICS["uadd.sat"], unsigned, np.add),
-    (llvm.INTRINSICS["ssub.sat"], signed, np.subtract),
-    (llvm.INTRINSICS["usub.sat"], unsigned, np.subtract),
-):
-    RULES.of_form(partial(_saturating, _reading, _combine), _op)
-
-RULES.of_form(partial(_shifting_saturated, signed), llvm.INTRINSICS["sshl.sat"])
-RULES.of_form(partial(_shifting_saturated, unsigned), llvm.INTRINSICS["ushl.sat"])
-
-
 def _with_overflow(op: Any, reading: Reading, combine: Callable[[Array, Array], Array]) -> Kernel:
     form = form_of(op.lhs.type)
 
@@ -192,18 +152,7 @@ def _with_overflow(op: Any, reading: Reading, combine: Callable[[Array, Array], 
         wrapped = wrap(form, exact)
         return wrapped, reading(form, wrapped).astype(object) != exact
 
-    return _pairs(op, compute)
-
-
-for _op, _reading, _combine in (
-    (llvm.INTRINSICS["sadd.with.overflow"], signed, np.add),
-    (llvm.INTRINSICS["uadd.with.overflow"], unsigned, np.add),
-    (llvm.INTRINSICS["ssub.with.overflow"], signed, np.subtract),
-    (llvm.INTRINSICS["usub.with.overflow"], unsigned, np.subtract),
-    (llvm.INTRINSICS["smul.with.overflow"], signed, np.multiply),
-    (llvm.INTRINSICS["umul.with.overflow"], unsigned, np.multiply),
-):
-    RULES.op(_op)(partial(_with_overflow, reading=_reading, combine=_combine))
+    return two_results(op, compute)
 
 
 def _three_way(op: Any, reading: Reading) -> Binary:
@@ -216,37 +165,17 @@ def _three_way(op: Any, reading: Reading) -> Binary:
     return run
 
 
-RULES.elementwise(llvm.INTRINSICS["scmp"])(partial(_three_way, reading=signed))
-RULES.elementwise(llvm.INTRINSICS["ucmp"])(partial(_three_way, reading=unsigned))
+for _letter, _reading in (("s", signed), ("u", unsigned)):
+    for _name, _combine in (("add", np.add), ("sub", np.subtract), ("mul", np.multiply)):
+        _overflowing = partial(_with_overflow, reading=_reading, combine=_combine)
+        RULES.op(llvm.INTRINSICS[f"{_letter}{_name}.with.overflow"])(_overflowing)
+    for _name, _combine in (("add", np.add), ("sub", np.subtract)):
+        RULES.of_form(partial(_saturating, _reading, _combine), llvm.INTRINSICS[f"{_letter}{_name}.sat"])
+    RULES.of_form(partial(_shifting_saturated, _reading), llvm.INTRINSICS[f"{_letter}shl.sat"])
+    RULES.elementwise(llvm.INTRINSICS[f"{_letter}cmp"])(partial(_three_way, reading=_reading))
 
 
 # ---------------------------------------------------------------------------------------------- vectors
-
-
-def _reduction(op: Any, combine: OfForm) -> Callable[[Machine, Elements], Value]:
-    both = combine(form_of(op.arg.type))
-    return lambda machine, elements: reduce(both, elements)
-
-
-for _name, _combined in {"smax": "maxs", "smin": "mins", "umax": "maxu", "umin": "minu"}.items():
-    RULES.op(llvm.INTRINSICS[f"vector.reduce.{_name}"])(partial(_reduction, combine=INTEGER_OPS[_combined]))
-for _name in ("add", "mul", "and", "or", "xor"):
-    RULES.op(llvm.INTRINSICS[f"vector.reduce.{_name}"])(partial(_reduction, combine=INTEGER_OPS[_name]))
-for _name, _combined in {"fmax": "maxnum", "fmin": "minnum", "fmaximum": "maximum", "fminimum": "minimum"}.items():
-    RULES.op(llvm.INTRINSICS[f"vector.reduce.{_name}"])(partial(_reduction, combine=FLOAT_OPS[_combined]))
-
-
-def _ordered(op: Any, name: str) -> Kernel:
-    combine = FLOAT_OPS[name](form_of(op.start_value.type))
-
-    def run(machine: Machine, start: Array, elements: tuple[Array, ...]) -> Array:
-        return reduce(combine, elements, start)
-
-    return run
-
-
-RULES.op(llvm.INTRINSICS["vector.reduce.fadd"])(partial(_ordered, name="add"))
-RULES.op(llvm.INTRINSICS["vector.reduce.fmul"])(partial(_ordered, name="mul"))
 
 
 @RULES.op(llvm.INTRINSICS["vector.extract"])
@@ -280,16 +209,12 @@ def stepvector(op: Any) -> Callable[[Machine], Value]:
     return lambda machine: numbers
 
 
-@RULES.op(llvm.INTRINSICS["get.active.lane.mask"])
-def active_lane_mask(op: Any) -> Kernel:
+@RULES.kernel(llvm.INTRINSICS["get.active.lane.mask"])
+def active_lane_mask(op: Any, machine: Machine, base: Array, limit: Array) -> Value:
     form, count = form_of(op.base.type), count_of(op.res.type)
-
-    def run(machine: Machine, base: Array, limit: Array) -> Value:
-        # Compare with the distance: base plus number may wrap.
-        left = unsigned(form, limit).astype(object) - unsigned(form, base).astype(object)
-        return tuple((left > number).astype(np.bool_) for number in range(count))
-
-    return run
+    # Compare with the distance: base plus number may wrap.
+    left = unsigned(form, limit).astype(object) - unsigned(form, base).astype(object)
+    return tuple((left > number).astype(np.bool_) for number in range(count))
 
 
 # ---------------------------------------------------------------------------------------------- hints
@@ -310,14 +235,10 @@ def is_constant(op: Any) -> Callable[[Machine, Value], Value]:
     return lambda machine, value: scalars.constant(BOOL, 0)
 
 
-@RULES.op(llvm.AssumeOp)
-def assume(op: llvm.AssumeOp) -> Kernel:
+@RULES.kernel(llvm.AssumeOp)
+def assume(op: llvm.AssumeOp, machine: Machine, condition: Array, *values: Value) -> None:
     """Checks the condition, on which the optimiser relies; operand bundles are not checked."""
-
-    def run(machine: Machine, condition: Array, *values: Value) -> None:
-        machine.refuse(op, ~condition, "does not hold")
-
-    return run
+    machine.refuse(op, ~condition, "does not hold")
 
 
 @RULES.op(llvm.INTRINSICS["trap"], llvm.INTRINSICS["debugtrap"])

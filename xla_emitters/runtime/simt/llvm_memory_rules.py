@@ -20,7 +20,7 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import stride_of
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.code import Binary, Kernel, Rules
+from xla_emitters.runtime.simt.code import Binary, Rules
 from xla_emitters.runtime.simt.llvm_rules import load_value, store_value
 from xla_emitters.runtime.simt.machine import Machine, Value, merge
 from xla_emitters.runtime.simt.memory import bounds
@@ -91,46 +91,32 @@ def _of_one(alignment: int, ir_type: Attribute) -> int:
     return min(alignment, stride & -stride)
 
 
-@RULES.op(llvm.INTRINSICS["masked.load"])
-def masked_load(op: Any) -> Kernel:
+@RULES.kernel(llvm.INTRINSICS["masked.load"])
+def masked_load(op: Any, machine: Machine, address: Array, mask: Elements, rest: Elements | None = None) -> Value:
     ir_type = op.res.type
     alignment = _of_one(op.alignment.value.data, ir_type)
-
-    def run(machine: Machine, address: Array, mask: Elements, rest: Elements | None = None) -> Value:
-        return _read(machine, op, ir_type, alignment, _side_by_side(address, ir_type), mask, rest)
-
-    return run
+    return _read(machine, op, ir_type, alignment, _side_by_side(address, ir_type), mask, rest)
 
 
-@RULES.op(llvm.INTRINSICS["masked.gather"])
-def masked_gather(op: Any) -> Kernel:
+@RULES.kernel(llvm.INTRINSICS["masked.gather"])
+def masked_gather(
+    op: Any, machine: Machine, addresses: Elements, mask: Elements, rest: Elements | None = None
+) -> Value:
     ir_type, alignment = op.res.type, op.alignment.value.data
-
-    def run(machine: Machine, addresses: Elements, mask: Elements, rest: Elements | None = None) -> Value:
-        return _read(machine, op, ir_type, alignment, addresses, mask, rest)
-
-    return run
+    return _read(machine, op, ir_type, alignment, addresses, mask, rest)
 
 
-@RULES.op(llvm.INTRINSICS["masked.store"])
-def masked_store(op: Any) -> Kernel:
+@RULES.kernel(llvm.INTRINSICS["masked.store"])
+def masked_store(op: Any, machine: Machine, values: Elements, address: Array, mask: Elements) -> None:
     ir_type = op.value.type
     alignment = _of_one(op.alignment.value.data, ir_type)
-
-    def run(machine: Machine, values: Elements, address: Array, mask: Elements) -> None:
-        _write(machine, op, ir_type, alignment, _side_by_side(address, ir_type), mask, values)
-
-    return run
+    _write(machine, op, ir_type, alignment, _side_by_side(address, ir_type), mask, values)
 
 
-@RULES.op(llvm.INTRINSICS["masked.scatter"])
-def masked_scatter(op: Any) -> Kernel:
+@RULES.kernel(llvm.INTRINSICS["masked.scatter"])
+def masked_scatter(op: Any, machine: Machine, values: Elements, addresses: Elements, mask: Elements) -> None:
     ir_type, alignment = op.value.type, op.alignment.value.data
-
-    def run(machine: Machine, values: Elements, addresses: Elements, mask: Elements) -> None:
-        _write(machine, op, ir_type, alignment, addresses, mask, values)
-
-    return run
+    _write(machine, op, ir_type, alignment, addresses, mask, values)
 
 
 # ---------------------------------------------------------------------------------------------- copies
@@ -154,38 +140,30 @@ def _pieces(machine: Machine, size: Array, *addresses: Array) -> tuple[int, list
     return unit, pieces
 
 
-@RULES.op(llvm.INTRINSICS["memcpy"], llvm.INTRINSICS["memmove"])
-def copy(op: Any) -> Kernel:
+@RULES.kernel(llvm.INTRINSICS["memcpy"], llvm.INTRINSICS["memmove"])
+def copy(op: Any, machine: Machine, to: Array, of: Array, size: Array) -> None:
     form = form_of(op.len.type)
-
-    def run(machine: Machine, to: Array, of: Array, size: Array) -> None:
-        unit, pieces = _pieces(machine, unsigned(form, size).astype(np.int64), to, of)
-        ir_type = IntegerType(8 * unit)
-        read: list[Value] = []
-        for offset, lanes in pieces:
-            with machine.only(lanes):
-                read.append(load_value(op, ir_type, unit, machine, of + offset))
-        for (offset, lanes), value in zip(pieces, read, strict=True):
-            with machine.only(lanes):
-                store_value(op, ir_type, unit, machine, value, to + offset)
-
-    return run
+    unit, pieces = _pieces(machine, unsigned(form, size).astype(np.int64), to, of)
+    ir_type = IntegerType(8 * unit)
+    read: list[Value] = []
+    for offset, lanes in pieces:
+        with machine.only(lanes):
+            read.append(load_value(op, ir_type, unit, machine, of + offset))
+    for (offset, lanes), value in zip(pieces, read, strict=True):
+        with machine.only(lanes):
+            store_value(op, ir_type, unit, machine, value, to + offset)
 
 
-@RULES.op(llvm.INTRINSICS["memset"])
-def fill(op: Any) -> Kernel:
+@RULES.kernel(llvm.INTRINSICS["memset"])
+def fill(op: Any, machine: Machine, to: Array, byte: Array, size: Array) -> None:
     form = form_of(op.len.type)
-
-    def run(machine: Machine, to: Array, byte: Array, size: Array) -> None:
-        unit, pieces = _pieces(machine, unsigned(form, size).astype(np.int64), to)
-        ir_type = IntegerType(8 * unit)
-        repeated = np.repeat(np.ascontiguousarray(byte).view(np.uint8)[..., None], unit, axis=-1)
-        value = scalars.from_bits(form_of(ir_type), repeated.view(f"u{unit}")[..., 0])
-        for offset, lanes in pieces:
-            with machine.only(lanes):
-                store_value(op, ir_type, unit, machine, value, to + offset)
-
-    return run
+    unit, pieces = _pieces(machine, unsigned(form, size).astype(np.int64), to)
+    ir_type = IntegerType(8 * unit)
+    repeated = np.repeat(np.ascontiguousarray(byte).view(np.uint8)[..., None], unit, axis=-1)
+    value = scalars.from_bits(form_of(ir_type), repeated.view(f"u{unit}")[..., 0])
+    for offset, lanes in pieces:
+        with machine.only(lanes):
+            store_value(op, ir_type, unit, machine, value, to + offset)
 
 
 # ---------------------------------------------------------------------------------------------- hints

@@ -1,4 +1,4 @@
-"""`llvm`: the same arithmetic as `arith` and `math`, on values whose tensors have become addresses.
+"""`llvm`: addresses, constants, elements, loads and stores, calls; what computes is in the files of `arith` and `math`.
 
     llvm.getelementptr inbounds %p[%i] : (!llvm.ptr, i32) -> !llvm.ptr, bf16        address + 2 * i
     llvm.load %q {alignment = 8 : i64} : !llvm.ptr -> vector<4xbf16>                8 bytes at once; misaligned is an error, as on the GPU
@@ -13,7 +13,8 @@ Source: LLVM language reference.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -27,31 +28,15 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 
-from xla_emitters.dialects.context import op_named
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import field_offsets, size_and_alignment, stride_of
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import InternalError, Unsupported
-from xla_emitters.functions import BY_LIBDEVICE
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.arith_rules import (
-    FLOAT_OPS,
-    INTEGER_OPS,
-    choose_value,
-    compare_floats,
-    compare_integers,
-    constant_kernel,
-    dense_values,
-    division,
-    float_conversion,
-    float_to_integer,
-    integer_conversion,
-    integer_to_float,
-)
+from xla_emitters.runtime.simt.arith_rules import constant_kernel, dense_values, integer_conversion
 from xla_emitters.runtime.simt.cf_rules import all_lanes, by_case, by_condition
 from xla_emitters.runtime.simt.code import (
-    Binary,
     BranchRuleResult,
     Compiler,
     FrameSlots,
@@ -67,7 +52,6 @@ from xla_emitters.runtime.simt.code import (
 )
 from xla_emitters.runtime.simt.func_rules import call_step
 from xla_emitters.runtime.simt.machine import Frame, Machine, Value
-from xla_emitters.runtime.simt.math_rules import kernel_of
 from xla_emitters.runtime.simt.memory import (
     SHARED_START,
     Buffer,
@@ -77,7 +61,7 @@ from xla_emitters.runtime.simt.memory import (
     long_address,
     short_address,
 )
-from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of, signed, unsigned
+from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of, unsigned
 from xla_emitters.runtime.simt.vector_rules import (
     Elements,
     columns,
@@ -93,74 +77,10 @@ from xla_emitters.runtime.simt.vector_rules import (
 
 RULES = Rules()
 
-# ---------------------------------------------------------------------------------------------- arithmetic
-
-for _op, _name in {
-    llvm.AddOp: "add",
-    llvm.SubOp: "sub",
-    llvm.MulOp: "mul",
-    llvm.AndOp: "and",
-    llvm.OrOp: "or",
-    llvm.XOrOp: "xor",
-    llvm.ShlOp: "shl",
-    llvm.LShrOp: "shru",
-    llvm.AShrOp: "shrs",
-    llvm.INTRINSICS["smin"]: "mins",
-    llvm.INTRINSICS["smax"]: "maxs",
-    llvm.INTRINSICS["umin"]: "minu",
-    llvm.INTRINSICS["umax"]: "maxu",
-}.items():
-    RULES.of_form(INTEGER_OPS[_name], _op)
-
-for _op, _name in {
-    llvm.FAddOp: "add",
-    llvm.FSubOp: "sub",
-    llvm.FMulOp: "mul",
-    llvm.FDivOp: "div",
-    llvm.FRemOp: "rem",
-    llvm.FNegOp: "neg",
-    llvm.INTRINSICS["maximum"]: "maximum",
-    llvm.INTRINSICS["minimum"]: "minimum",
-    llvm.INTRINSICS["maxnum"]: "maxnum",
-    llvm.INTRINSICS["minnum"]: "minnum",
-}.items():
-    RULES.of_form(FLOAT_OPS[_name], _op)
-
-for _op, _name in {llvm.SDivOp: "divs", llvm.UDivOp: "divu", llvm.SRemOp: "rems", llvm.URemOp: "remu"}.items():
-    RULES.op(_op)(partial(division, name=_name))
-
-for _name, _row in BY_LIBDEVICE.items():
-    RULES.of_form(partial(kernel_of, name=_name), *map(op_named, _row.intrinsics))
-
-RULES.of_form(lambda form: partial(scalars.leading_zeros, form), llvm.INTRINSICS["ctlz"])
-RULES.of_form(lambda form: partial(scalars.trailing_zeros, form), llvm.INTRINSICS["cttz"])
-RULES.of_form(lambda form: partial(scalars.population_count, form), llvm.INTRINSICS["ctpop"])
-RULES.of_form(lambda form: partial(scalars.absolute, form), llvm.INTRINSICS["abs"])
-
-
-@RULES.elementwise(llvm.ICmpOp)
-def icmp(op: llvm.ICmpOp) -> Binary:
-    return compare_integers(form_of(op.lhs.type), op.predicate.value.data)
-
-
-@RULES.elementwise(llvm.FCmpOp)
-def fcmp(op: llvm.FCmpOp) -> Binary:
-    return compare_floats(form_of(op.lhs.type), op.predicate.value.data)
-
-
-@RULES.op(llvm.SelectOp)
-def select(op: llvm.SelectOp) -> Kernel:
-    return partial(choose_value, op)
-
 
 @RULES.op(llvm.FreezeOp, llvm.AddrSpaceCastOp)
 def unchanged(op: Operation) -> Callable[[Machine, Value], Value]:
     return lambda machine, value: value
-
-
-RULES.elementwise(llvm.FPExtOp, llvm.FPTruncOp)(float_conversion)
-RULES.elementwise(llvm.SExtOp, llvm.TruncOp)(partial(integer_conversion, reading=signed))
-RULES.elementwise(llvm.ZExtOp)(partial(integer_conversion, reading=unsigned))
 
 
 @RULES.op(llvm.PtrToIntOp)
@@ -181,12 +101,6 @@ def ptrtoint(op: llvm.PtrToIntOp) -> Kernel:
 @RULES.elementwise(llvm.IntToPtrOp)
 def inttoptr(op: llvm.IntToPtrOp) -> Unary:
     return long_address if form_of(op.input.type).bits == 32 else integer_conversion(op, unsigned)
-
-
-RULES.elementwise(llvm.SIToFPOp)(partial(integer_to_float, reading=signed))
-RULES.elementwise(llvm.UIToFPOp)(partial(integer_to_float, reading=unsigned))
-RULES.elementwise(llvm.FPToSIOp)(partial(float_to_integer, is_signed=True))
-RULES.elementwise(llvm.FPToUIOp)(partial(float_to_integer, is_signed=False))
 
 
 @RULES.op(llvm.BitcastOp)
@@ -234,61 +148,42 @@ def _zero(form: Form) -> Array:
     return scalars.constant(form, 0)
 
 
-@RULES.op(llvm.ZeroOp)
-def zero(op: Operation) -> Callable[[Machine], Value]:
-    value = filled(op.results[0].type, _zero)
+def constantly(op: Operation, fill: Callable[[Form], Array]) -> Callable[[Machine], Value]:
+    """A kernel that returns a value of the result's type, each scalar in it given by `fill`."""
+    value = filled(op.results[0].type, fill)
     return lambda machine: value
 
 
-@RULES.op(llvm.PoisonOp, llvm.UndefOp)
-def poison(op: Operation) -> Callable[[Machine], Value]:
-    value = filled(op.results[0].type, scalars.poison)
-    return lambda machine: value
+RULES.op(llvm.ZeroOp)(partial(constantly, fill=_zero))
+RULES.op(llvm.PoisonOp, llvm.UndefOp)(partial(constantly, fill=scalars.poison))
 
 
-@RULES.op(llvm.ExtractElementOp)
-def extractelement(op: llvm.ExtractElementOp) -> Kernel:
-    shape, index = shape_of(op.vector.type), form_of(op.position.type)
-
-    def run(machine: Machine, source: Elements, position: Array) -> Array:
-        return element_at(source, position_of(machine, op, shape, [scalars.wrap(INDEX, unsigned(index, position))]), 1)[
-            0
-        ]
-
-    return run
+def _place(machine: Machine, op: Operation, number: Array) -> Array | int:
+    """The number of an element of a vector, from the last operand."""
+    number = unsigned(form_of(op.operands[-1].type), number)
+    return position_of(machine, op, shape_of(op.operands[0].type), [scalars.wrap(INDEX, number)])
 
 
-@RULES.op(llvm.InsertElementOp)
-def insertelement(op: llvm.InsertElementOp) -> Kernel:
-    shape, index = shape_of(op.vector.type), form_of(op.index.type)
+@RULES.kernel(llvm.ExtractElementOp)
+def extractelement(op: Operation, machine: Machine, source: Elements, position: Array) -> Array:
+    return element_at(source, _place(machine, op, position), 1)[0]
 
-    def run(machine: Machine, target: Elements, value: Array, position: Array) -> Value:
-        place = position_of(machine, op, shape, [scalars.wrap(INDEX, unsigned(index, position))])
-        return with_elements(target, place, (value,))
 
-    return run
+@RULES.kernel(llvm.InsertElementOp)
+def insertelement(op: Operation, machine: Machine, target: Elements, value: Array, position: Array) -> Value:
+    return with_elements(target, _place(machine, op, position), (value,))
 
 
 @RULES.op(llvm.ShuffleVectorOp)
-def shufflevector(op: llvm.ShuffleVectorOp) -> Kernel:
+def shufflevector(op: llvm.ShuffleVectorOp) -> Callable[[Machine, Elements, Elements], Value]:
     form, picks = form_of(op.v1.type), [int(pick) for pick in op.mask.get_values()]
-
-    def run(machine: Machine, one: Elements, other: Elements) -> Value:
-        return shuffled(form, one + other, picks)
-
-    return run
+    return lambda machine, one, other: shuffled(form, one + other, picks)
 
 
 @RULES.op(llvm.ExtractValueOp)
-def extractvalue(op: llvm.ExtractValueOp) -> Kernel:
+def extractvalue(op: llvm.ExtractValueOp) -> Callable[[Machine, Any], Value]:
     position = [int(number) for number in op.position.get_values()]
-
-    def run(machine: Machine, container: Any) -> Value:
-        for number in position:
-            container = container[number]
-        return container
-
-    return run
+    return lambda machine, container: reduce(getitem, position, container)
 
 
 @RULES.op(llvm.InsertValueOp)
@@ -348,19 +243,22 @@ def load(op: llvm.LoadOp) -> Kernel:
     return partial(load_value, op, op.dereferenced_value.type, alignment)
 
 
+def _fields(ir_type: Attribute, alignment: int) -> list[tuple[Attribute, int, int]] | None:
+    """Of a struct or an array at a multiple of `alignment` bytes: type, offset and alignment of each part. None for other types"""
+    if isinstance(ir_type, llvm.LLVMStructType):
+        parts = list(zip(ir_type.types, field_offsets(ir_type), strict=True))
+    elif isinstance(ir_type, llvm.LLVMArrayType):
+        stride = stride_of(ir_type.type)
+        parts = [(ir_type.type, number * stride) for number in range(ir_type.size.data)]
+    else:
+        return None
+    return [(part, offset, min(alignment, offset & -offset or alignment)) for part, offset in parts]
+
+
 def load_value(op: Operation, ir_type: Attribute, alignment: int, machine: Machine, address: Array) -> Value:
     """The value of `ir_type` at `address`. raises ExecutionError for an address outside all buffers or misaligned."""
-    if isinstance(ir_type, llvm.LLVMStructType):
-        return tuple(
-            load_value(op, field, min(alignment, offset & -offset or alignment), machine, address + offset)
-            for field, offset in zip(ir_type.types, field_offsets(ir_type), strict=True)
-        )
-    if isinstance(ir_type, llvm.LLVMArrayType):
-        element, stride = ir_type.type, stride_of(ir_type.type)
-        return tuple(
-            load_value(op, element, min(alignment, stride & -stride), machine, address + number * stride)
-            for number in range(ir_type.size.data)
-        )
+    if (fields := _fields(ir_type, alignment)) is not None:
+        return tuple(load_value(op, part, own, machine, address + offset) for part, offset, own in fields)
     form, count = form_of(ir_type), count_of(ir_type)
     check_alignment(machine, op, address, alignment)
     shares_bytes = isinstance(ir_type, VectorType) and form.bits < 8
@@ -395,13 +293,11 @@ def gather_rows(
     """`count` consecutive elements from a byte offset on: (blocks or 1, threads or 1, count)."""
     size = element.itemsize * count
     if _rows_start_at_multiples(buffer, offset, size, lanes):
-        rows = machine.memory.view(buffer, element, count)
-        return machine.memory.gather(op, buffer, offset // size, rows, lanes)
+        return machine.memory.gather(op, buffer, offset // size, element, lanes, count)
     # The alignment is less than the element's size: gather pieces of the alignment's size.
     unit = _piece(buffer, min(alignment, element.itemsize))
-    pieces = machine.memory.view(buffer, unit)
     first = offset // unit.itemsize
-    parts = [machine.memory.gather(op, buffer, first + k, pieces, lanes) for k in range(size // unit.itemsize)]
+    parts = [machine.memory.gather(op, buffer, first + k, unit, lanes) for k in range(size // unit.itemsize)]
     return np.ascontiguousarray(np.stack(parts, axis=-1)).view(element)
 
 
@@ -448,14 +344,9 @@ def store_value(
     op: Operation, ir_type: Attribute, alignment: int, machine: Machine, value: Any, address: Array
 ) -> None:
     """Writes a value of `ir_type` at `address`; the failures are those of `load_value`."""
-    if isinstance(ir_type, llvm.LLVMStructType):
-        for field, offset, part in zip(ir_type.types, field_offsets(ir_type), value, strict=True):
-            store_value(op, field, min(alignment, offset & -offset or alignment), machine, part, address + offset)
-        return
-    if isinstance(ir_type, llvm.LLVMArrayType):
-        stride = stride_of(ir_type.type)
-        for number, part in enumerate(value):
-            store_value(op, ir_type.type, min(alignment, stride & -stride), machine, part, address + number * stride)
+    if (fields := _fields(ir_type, alignment)) is not None:
+        for (part, offset, own), held in zip(fields, value, strict=True):
+            store_value(op, part, own, machine, held, address + offset)
         return
     form = form_of(ir_type)
     check_alignment(machine, op, address, alignment)
@@ -473,14 +364,12 @@ def scatter_rows(
     """The inverse of `gather_rows`."""
     size = rows.itemsize * rows.shape[-1]
     if _rows_start_at_multiples(buffer, offset, size, lanes):
-        target = machine.memory.view(buffer, rows.dtype, rows.shape[-1])
-        machine.memory.scatter(op, buffer, offset // size, target, rows, lanes)
+        machine.memory.scatter(op, buffer, offset // size, rows, lanes)
         return
     unit = _piece(buffer, min(alignment, rows.itemsize))
-    pieces, first = machine.memory.view(buffer, unit), offset // unit.itemsize
-    parts = rows.view(unit)
+    first, parts = offset // unit.itemsize, rows.view(unit)
     for k in range(parts.shape[-1]):
-        machine.memory.scatter(op, buffer, first + k, pieces, parts[..., k], lanes)
+        machine.memory.scatter(op, buffer, first + k, parts[..., k], lanes)
 
 
 @RULES.op(llvm.AllocaOp)

@@ -87,6 +87,11 @@ class Machine:
         """(blocks, threads) of this chunk."""
         return len(self.blocks), self.launch.threads
 
+    @property
+    def lanes(self) -> Array:
+        """The lanes that run now, bool (blocks, threads)."""
+        return np.broadcast_to(np.True_ if self.active is None else self.active, self.shape)
+
     def block_id(self, dimension: int) -> Array:
         """Coordinate `dimension` (0 = x) of each lane's block, int64 (blocks, 1)."""
         return self._coordinate(self.blocks, self.launch.grid, dimension)[:, None]

@@ -1,4 +1,4 @@
-"""`math`: real functions, from one table of NumPy functions that all spellings of a function share.
+"""`math` and the same functions among `llvm.intr.*`, from one table of NumPy functions that all spellings of a function share.
 
     math.tanh %x : bf16      ->   to float32, np.tanh, round
     llvm.call @__nv_tanhf    ->   np.tanh                       the same bits, so a stage that calls libdevice equals the stage before it
@@ -22,13 +22,12 @@ from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.context import op_named
-from xla_emitters.dialects.mlir import math
-from xla_emitters.dialects.mlir import math as more_math
+from xla_emitters.dialects.mlir import llvm, math
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.functions import BY_LIBDEVICE
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.code import Binary, Kernel, Rules, Ternary, Unary, lifted
-from xla_emitters.runtime.simt.machine import Machine, Value
+from xla_emitters.runtime.simt.arith_rules import two_results
+from xla_emitters.runtime.simt.code import Binary, Kernel, Rules, Ternary, Unary
 from xla_emitters.runtime.simt.scalars import F64, Form, exact, form_of, in_float
 
 RULES = Rules()
@@ -170,11 +169,11 @@ def integer_power_of_float(op: Operation) -> Binary:
     return run
 
 
+RULES.elementwise(math.FPowIOp, llvm.INTRINSICS["powi"])(integer_power_of_float)
 for _name, _row in BY_LIBDEVICE.items():
-    if _name == "powi":
-        RULES.elementwise(math.FPowIOp)(integer_power_of_float)
-    elif _row.op and _row.op.startswith("math."):
-        RULES.of_form(partial(kernel_of, name=_name), op_named(_row.op))
+    _named = [name for name in (_row.op or "", *_row.intrinsics) if name.startswith(("math.", "llvm."))]
+    if _name != "powi":
+        RULES.of_form(partial(kernel_of, name=_name), *map(op_named, _named))
 
 
 def _normal(form: Form, value: Array) -> Array:
@@ -189,34 +188,36 @@ def _widened(test: Unary, form: Form, value: Array) -> Array:
 
 
 for _op, _test in {
-    more_math.IsFiniteOp: np.isfinite,
-    more_math.IsInfOp: np.isinf,
-    more_math.IsNaNOp: np.isnan,
+    math.IsFiniteOp: np.isfinite,
+    math.IsInfOp: np.isinf,
+    math.IsNaNOp: np.isnan,
 }.items():
     RULES.of_form(partial(partial, _widened, _test), _op)
-RULES.of_form(partial(partial, _normal), more_math.IsNormalOp)
+RULES.of_form(partial(partial, _normal), math.IsNormalOp)
 
 
-@RULES.elementwise(more_math.ClampFOp)
+@RULES.elementwise(math.ClampFOp)
 def clampf(op: Any) -> Ternary:
     form = form_of(op.value.type)
     maximum, minimum = exact(form, scalars.maximum), exact(form, scalars.minimum)
     return lambda value, low, high: minimum(maximum(value, low), high)
 
 
-@RULES.op(more_math.SincosOp)
-def sincos(op: Any) -> Kernel:
-    form = form_of(op.operand.type)
-    sine, cosine = (lifted(op, function(form, name)) for name in ("sin", "cos"))
+@RULES.op(math.SincosOp, llvm.INTRINSICS["sincos"])
+def sincos(op: Operation) -> Kernel:
+    sine, cosine = (function(form_of(op.operands[0].type), name) for name in ("sin", "cos"))
 
-    def run(machine: Machine, angle: Value) -> list[Value]:
-        return [sine(angle), cosine(angle)]
+    def both(angle: Array) -> tuple[Array, Array]:
+        return sine(angle), cosine(angle)
 
-    return run
+    return two_results(op, both)
 
 
-RULES.of_form(lambda form: partial(scalars.absolute, form), math.AbsIOp)
-RULES.of_form(lambda form: partial(scalars.leading_zeros, form), math.CountLeadingZerosOp)
-RULES.of_form(lambda form: partial(scalars.trailing_zeros, form), math.CountTrailingZerosOp)
-RULES.of_form(lambda form: partial(scalars.population_count, form), math.CtPopOp)
-RULES.of_form(lambda form: partial(scalars.integer_power, form), math.IPowIOp)
+for _function, _op, _name in (
+    (scalars.absolute, math.AbsIOp, "abs"),
+    (scalars.leading_zeros, math.CountLeadingZerosOp, "ctlz"),
+    (scalars.trailing_zeros, math.CountTrailingZerosOp, "cttz"),
+    (scalars.population_count, math.CtPopOp, "ctpop"),
+):
+    RULES.of_form(partial(partial, _function), _op, llvm.INTRINSICS[_name])
+RULES.of_form(partial(partial, scalars.integer_power), math.IPowIOp)

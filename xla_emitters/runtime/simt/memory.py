@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeAlias
 
 import numpy as np
 from xdsl.ir import Operation
@@ -36,6 +36,7 @@ from xla_emitters.program import LaunchDimensions
 if TYPE_CHECKING:
     from xla_emitters.runtime.simt.copies_in_flight import Flight
 
+P = ParamSpec("P")
 WINDOW_BITS = 40
 HALF_WINDOW = 1 << (WINDOW_BITS - 1)
 
@@ -222,6 +223,11 @@ class Memory:
     cluster: int = 1
     exited: Array | None = None
 
+    def tell(self, event: Callable[Concatenate[Any, Memory, P], None], *about: P.args, **how: P.kwargs) -> None:
+        """Calls a method of all watchers."""
+        for watcher in self.watchers:
+            getattr(watcher, event.__name__)(self, *about, **how)
+
     def add(self, name: str, data: Array, alignment: int, writable: bool = True) -> Buffer:
         """A global buffer over `data` (uint8, flat): no copy."""
         return self._add(name, Space.GLOBAL, data, data.size, alignment, None, writable)
@@ -309,27 +315,34 @@ class Memory:
 
     # ------------------------------------------------------------------------------------------ access
 
-    def gather(self, op: Operation, buffer: Buffer, index: Array, rows: Array, active: Array | None) -> Array:
-        """rows[index] for each active lane; the values of other lanes are undefined.
+    def gather(
+        self,
+        op: Operation,
+        buffer: Buffer,
+        index: Array,
+        element: np.dtype[Any],
+        active: Array | None,
+        count: int | None = None,
+    ) -> Array:
+        """For each active lane the element, or the row of `count` elements, of its index; the values of other lanes are undefined.
 
-        rows    a view of `buffer.data` by `view`: (elements,) or (rows, elements of a row)
-        index   int64 (blocks or 1, threads or 1), in rows of the lane's instance
+        index   int64 (blocks or 1, threads or 1), in elements, or rows, of the lane's instance
         returns (blocks or 1, threads or 1[, elements of a row])
         """
+        rows = self.view(buffer, element, count)
         index = self._checked(op, buffer, index, rows, active, False)
         self.changeable_reads += buffer.writable
         if rows.shape[0] == 0:
             return np.zeros((*index.shape, *rows.shape[1:]), rows.dtype)
         return rows.take(index, axis=0, mode="clip")
 
-    def scatter(
-        self, op: Operation, buffer: Buffer, index: Array, rows: Array, values: Array, active: Array | None
-    ) -> None:
-        """rows[index] = values for each active lane; the shapes are those of `gather`, with whole rows in `values`.
+    def scatter(self, op: Operation, buffer: Buffer, index: Array, values: Array, active: Array | None) -> None:
+        """Each active lane writes its element, or its row; the shapes are those of `gather`, with whole rows in `values`.
 
         If several lanes have one index the last one wins (block by block, thread by thread).
         """
         _check_writable(op, buffer)
+        rows = self._view_as(buffer, values)
         index = self._checked(op, buffer, index, rows, active, True, values)
         self.changes += active is None or bool(active.any())
         if rows.ndim == 2:
@@ -342,21 +355,14 @@ class Memory:
         _assign(rows, index, values, active)
 
     def accumulate(
-        self,
-        op: Operation,
-        buffer: Buffer,
-        ufunc: np.ufunc,
-        index: Array,
-        rows: Array,
-        values: Array,
-        active: Array | None,
+        self, op: Operation, buffer: Buffer, ufunc: np.ufunc, index: Array, values: Array, active: Array | None
     ) -> None:
-        """rows[index] = ufunc(rows[index], values) for one active lane after the other, block by block, thread by thread.
+        """Combines memory with the lanes' values by `ufunc`, one active lane after the other, block by block, thread by thread.
 
-        rows    a view of `buffer.data` by `view`: (elements,) or (rows, elements of a row)
-        values  (blocks or 1, threads or 1[, elements of a row])
+        values  as for `scatter`
         """
         _check_writable(op, buffer)
+        rows = self._view_as(buffer, values)
         index = self._checked(op, buffer, index, rows, active, True)
         self.changes += 1
         shape = (len(self.blocks), self.launch.threads)
@@ -376,6 +382,10 @@ class Memory:
             raise InternalError(f"{buffer.size} bytes of {buffer.name} do not divide into rows of {row}", stage="simt")
         whole = buffer.data[: buffer.data.size // row * row].view(element)
         return whole if count is None else whole.reshape(-1, count)
+
+    def _view_as(self, buffer: Buffer, values: Array) -> Array:
+        """The view into which lanes write such values: (blocks or 1, threads or 1[, elements of a row])."""
+        return self.view(buffer, values.dtype, values.shape[2] if values.ndim == 3 else None)
 
     def _checked(
         self,
@@ -397,8 +407,8 @@ class Memory:
             index, origin = offset // row, blocks * buffer.stride
         if not all_below(index, limit) and (active is None or active.any()):
             self._out_of_bounds(op, buffer, index, row, limit, active, is_store)
-        for watcher in self.watchers:
-            watcher.access(self, Access(op, buffer, is_store, index * row, row, active, values, origin))
+        if self.watchers:
+            self.tell(Watcher.access, Access(op, buffer, is_store, index * row, row, active, values, origin))
         return index if origin is None else index + origin // row
 
     def placed(self, addresses: Array) -> tuple[Array, Array]:
@@ -453,8 +463,8 @@ class Memory:
             origin = None if buffer.origin is None else np.full((1, 1), start)
             parts = np.zeros(1, np.int64) if pieces is None else pieces
             where = np.full((1, 1), offset)
-            for watcher in self.watchers:
-                watcher.copy(self, Access(op, buffer, is_store, where, each or size, active, None, origin, parts, unit))
+            copy = Access(op, buffer, is_store, where, each or size, active, None, origin, parts, unit)
+            self.tell(Watcher.copy, copy)
         return buffer.data[start + offset : start + offset + size]
 
     # ------------------------------------------------------------------------------------------ failures

@@ -126,15 +126,12 @@ def get_global(op: memref.GetGlobalOp) -> Callable[[Machine], Tensor]:
     return run
 
 
-RULES.op(memref.LoadOp)(extract)
+RULES.kernel(memref.LoadOp)(extract)
 
 
-@RULES.op(memref.StoreOp)
-def store_element(op: memref.StoreOp) -> Kernel:
-    def run(machine: Machine, value: Array, target: Tensor, *indices: Array) -> None:
-        store(machine, op, target, element_index(machine, op, target, indices), value)
-
-    return run
+@RULES.kernel(memref.StoreOp)
+def store_element(op: memref.StoreOp, machine: Machine, value: Array, target: Tensor, *indices: Array) -> None:
+    store(machine, op, target, element_index(machine, op, target, indices), value)
 
 
 def _combination(kind: str) -> OfForm | None:
@@ -155,13 +152,11 @@ def atomic_rmw(op: memref.AtomicRMWOp) -> Kernel:
     def run(machine: Machine, value: Array, target: Tensor, *indices: Array) -> Array:
         index = element_index(machine, op, target, indices)
         memory, buffer = machine.memory, target.buffer
-        rows = memory.view(buffer, form.storage)
         before = np.zeros(machine.shape, form.lanes)
 
         def update() -> None:
-            old = scalars.from_bits(form, memory.gather(op, buffer, index, rows, machine.active))
-            active = True if machine.active is None else machine.active
-            np.copyto(before, old, where=active)
+            old = scalars.from_bits(form, memory.gather(op, buffer, index, form.storage, machine.active))
+            np.copyto(before, old, where=machine.lanes)
             store(machine, op, target, index, value if combine is None else combine(old, value))
 
         take_turns(machine, instances(buffer, index, form.size), update)

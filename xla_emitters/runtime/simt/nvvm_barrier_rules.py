@@ -10,8 +10,8 @@ Source: PTX ISA 8.8, 9.7.13.1 "bar", 9.7.13.15 "mbarrier", 9.7.9.25 "Asynchronou
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,14 +29,9 @@ from xla_emitters.runtime.simt.copies_in_flight import Flight
 from xla_emitters.runtime.simt.gpu_rules import WARP_SIZE, ended_warps, meet
 from xla_emitters.runtime.simt.llvm_rules import check_alignment, load_value, store_value
 from xla_emitters.runtime.simt.machine import Machine
-from xla_emitters.runtime.simt.memory import Named
+from xla_emitters.runtime.simt.memory import Named, Watcher
 
 RULES = Rules()
-
-
-def active_lanes(machine: Machine) -> Array:
-    """The lanes that run, bool (blocks, threads)."""
-    return np.broadcast_to(np.True_ if machine.active is None else machine.active, machine.shape)
 
 
 def left_behind(machine: Machine, op: Operation, lanes: Array, what: str) -> None:
@@ -116,7 +111,7 @@ def _arrive(
     waits: bool = True,
 ) -> list[tuple[Array, BlockBarrier]]:
     """The active threads arrive at barriers, but those that were left behind there have. returns the threads of each barrier"""
-    active, found = active_lanes(machine), list[tuple[Array, BlockBarrier]]()
+    active, found = machine.lanes, list[tuple[Array, BlockBarrier]]()
     numbers = np.broadcast_to(0 if number is None else number, machine.shape)
     counts = np.broadcast_to(machine.launch.threads if count is None else count, machine.shape)
     barriers, ended = machine.memory.barriers, ended_warps(machine) if count is None else None
@@ -141,12 +136,11 @@ def _arrive(
         if complete.any():
             whole = np.broadcast_to(complete[:, None], machine.shape)
             there, waiting = state.there & whole, state.waiting & whole
-            for watcher in machine.memory.watchers:
-                # Threads that have ended are not there, and what they did is over.
-                if wanted >= machine.launch.threads and (there == waiting).all():
-                    watcher.barrier(machine.memory, whole)
-                else:
-                    watcher.barrier_of(machine.memory, there, waiting)
+            # Threads that have ended are not there, and what they did is over.
+            if wanted >= machine.launch.threads and (there == waiting).all():
+                machine.memory.tell(Watcher.barrier, whole)
+            else:
+                machine.memory.tell(Watcher.barrier_of, there, waiting)
             state.begin_phase(complete)
     return found
 
@@ -165,7 +159,7 @@ def barrier(op: Operation) -> Kernel:
         count = given.pop(0) if has_count else None
         if not machine.may_stall and count is None and not machine.memory.barriers:
             meet(machine, op)
-            there = active_lanes(machine)
+            there = machine.lanes
             holds = there & (given[0] != 0) if given else np.zeros((1, 1), np.bool_)
             held, counted = (lanes.sum(axis=1, keepdims=True) for lanes in (holds, there))
         else:
@@ -215,38 +209,30 @@ class ClusterBarrier:
             self.phase += complete
             relaxed = self.arrived.any(axis=1) & (self.relaxed == self.arrived).all(axis=1)
             self.arrived[complete] = self.relaxed[complete] = False
-            for watcher in memory.watchers:
-                watcher.cluster_barrier(memory, np.broadcast_to(complete[:, None], machine.shape), relaxed)
+            memory.tell(Watcher.cluster_barrier, np.broadcast_to(complete[:, None], machine.shape), relaxed)
 
 
 _OF_CLUSTER = -1
 """The number of the cluster's barrier among `Memory.barriers`."""
 
 
-def _cluster_barrier(op: Operation, *, waits: bool = False, is_relaxed: bool = False) -> Kernel:
-    def run(machine: Machine) -> None:
-        barriers = machine.memory.barriers
-        state = barriers[_OF_CLUSTER] = barriers.get(_OF_CLUSTER) or ClusterBarrier(machine)
-        lanes = active_lanes(machine)
-        if waits:
-            machine.refuse(op, state.ticket < 0, "waits for the cluster without having arrived")
-            state.arrive(machine, np.zeros((1, 1), np.bool_))
-            why = "waits for threads of its cluster that never arrive"
-            left_behind(machine, op, lanes & (state.ticket >= state.phase[:, None]), why)
-        else:
-            state.arrive(machine, lanes, is_relaxed=is_relaxed)
-            machine.memory.changes += 1
-
-    return run
+def _cluster_barrier(op: Operation, machine: Machine, *, waits: bool = False, is_relaxed: bool = False) -> None:
+    barriers = machine.memory.barriers
+    state = barriers[_OF_CLUSTER] = barriers.get(_OF_CLUSTER) or ClusterBarrier(machine)
+    lanes = machine.lanes
+    if waits:
+        machine.refuse(op, state.ticket < 0, "waits for the cluster without having arrived")
+        state.arrive(machine, np.zeros((1, 1), np.bool_))
+        why = "waits for threads of its cluster that never arrive"
+        left_behind(machine, op, lanes & (state.ticket >= state.phase[:, None]), why)
+    else:
+        state.arrive(machine, lanes, is_relaxed=is_relaxed)
+        machine.memory.changes += 1
 
 
-def arrive(op: Operation) -> Kernel:
+def arrive(op: Operation, machine: Machine, number: Array, count: Array) -> None:
     """Arrives at a barrier of some threads without waiting."""
-
-    def run(machine: Machine, number: Array, count: Array) -> None:
-        _arrive(machine, op, number, count, waits=False)
-
-    return run
+    _arrive(machine, op, number, count, waits=False)
 
 
 # ---------------------------------------------------------------------------------------------- barriers in memory
@@ -277,7 +263,7 @@ class Barriers:
     @classmethod
     def of(cls, machine: Machine, op: Operation, address: Array, active: Array | None = None) -> Barriers:
         """Loads the states. active: the lanes that take part; by default those that run"""
-        lanes = active_lanes(machine) if active is None else active
+        lanes = machine.lanes if active is None else active
         check_alignment(machine, op, address, 8)
         address = np.broadcast_to(address, machine.shape)
         # Threads of several blocks of a cluster may name one barrier.
@@ -345,100 +331,79 @@ class Barriers:
             store_value(self.op, i64, 8, self.machine, values, self.address)
 
 
-def _mbarrier_init(op: Operation) -> Kernel:
-    def run(machine: Machine, address: Array, count: Array) -> None:
-        machine.refuse(op, (count <= 0) | (count > _COUNT), f"expects no arrival, or more than {_COUNT}")
-        check_alignment(machine, op, address, 8)
-        wide = count.astype(np.int64)
-        store_value(op, i64, 8, machine, wide | wide << 20 | _BIAS << 40, address)
-
-    return run
+def _mbarrier_init(op: Operation, machine: Machine, address: Array, count: Array) -> None:
+    machine.refuse(op, (count <= 0) | (count > _COUNT), f"expects no arrival, or more than {_COUNT}")
+    check_alignment(machine, op, address, 8)
+    wide = count.astype(np.int64)
+    store_value(op, i64, 8, machine, wide | wide << 20 | _BIAS << 40, address)
 
 
-def _mbarrier_arrive(op: Operation, *, expects_bytes: bool = False, drops: bool = False) -> Kernel:
-    def run(machine: Machine, address: Array, count: Array) -> Array:
-        found = Barriers.of(machine, op, address)
-        token = found.spread(found.words())
-        if expects_bytes:
-            found.bytes_ = found.bytes_ + found.sums(count)
-            arrivals = found.sums(np.ones((1, 1), np.int64))
-        else:
-            arrivals = found.sums(count)
-        found.pending = found.pending - arrivals
-        if drops:
-            found.expected = found.expected - arrivals
-        found.store()
-        _tell_of_arrivals(machine, found)
-        return token
+def _mbarrier_arrive(
+    op: Operation, machine: Machine, address: Array, count: Array, *, expects_bytes: bool = False, drops: bool = False
+) -> Array:
+    found = Barriers.of(machine, op, address)
+    token = found.spread(found.words())
+    if expects_bytes:
+        found.bytes_ = found.bytes_ + found.sums(count)
+        arrivals = found.sums(np.ones((1, 1), np.int64))
+    else:
+        arrivals = found.sums(count)
+    found.pending = found.pending - arrivals
+    if drops:
+        found.expected = found.expected - arrivals
+    found.store()
+    _tell_of_arrivals(machine, found)
+    return token
 
-    return run
 
-
-def _mbarrier_bytes(op: Operation, sign: int, *, are_stored: bool = False) -> Kernel:
+def _mbarrier_bytes(
+    sign: int, op: Operation, machine: Machine, address: Array, count: Array, *, are_stored: bool = False
+) -> None:
     """Expects more bytes, or says that some have come; are_stored: by `st.async` and its kin, which those that see the phase know."""
-
-    def run(machine: Machine, address: Array, count: Array) -> None:
-        found = Barriers.of(machine, op, address)
-        found.bytes_ = found.bytes_ + sign * found.sums(count)
-        found.store()
-        if sign < 0 and machine.memory.watchers:
-            _tell_of_copies(machine, found, is_bulk=True)
-        if are_stored:
-            _tell_of_arrivals(machine, found)
-
-    return run
+    found = Barriers.of(machine, op, address)
+    found.bytes_ = found.bytes_ + sign * found.sums(count)
+    found.store()
+    if sign < 0 and machine.memory.watchers:
+        _tell_of_copies(machine, found, is_bulk=True)
+    if are_stored:
+        _tell_of_arrivals(machine, found)
 
 
 def _tell_of_arrivals(machine: Machine, barriers: Barriers) -> None:
     if machine.memory.watchers:
-        named = barriers.named(active_lanes(machine))
-        for watcher in machine.memory.watchers:
-            watcher.arrive(machine.memory, named)
+        machine.memory.tell(Watcher.arrive, barriers.named(machine.lanes))
 
 
 def _tell_of_copies(machine: Machine, barriers: Barriers, *, is_bulk: bool) -> None:
-    for lanes, barrier in barriers.named(active_lanes(machine)):
-        for watcher in machine.memory.watchers:
-            watcher.complete_by(machine.memory, lanes, barrier, is_bulk=is_bulk)
+    for lanes, barrier in barriers.named(machine.lanes):
+        machine.memory.tell(Watcher.complete_by, lanes, barrier, is_bulk=is_bulk)
 
 
-def _copies_arrive(op: Operation) -> Kernel:
+def _copies_arrive(op: Operation, machine: Machine, address: Array) -> None:
     """The copies of a thread complete a barrier; the arrival itself is another op."""
-
-    def run(machine: Machine, address: Array) -> None:
-        if machine.memory.watchers:
-            _tell_of_copies(machine, Barriers.of(machine, op, address), is_bulk=False)
-
-    return run
+    if machine.memory.watchers:
+        _tell_of_copies(machine, Barriers.of(machine, op, address), is_bulk=False)
 
 
-def _mbarrier_wait(op: Operation, *, by_parity: bool) -> Kernel:
+def _mbarrier_wait(by_parity: bool, op: Operation, machine: Machine, address: Array, phase: Array) -> Array:
     """Whether the phase is complete. Lanes for which it is not stay behind; only where nothing else can run they get the answer no."""
-
-    def run(machine: Machine, address: Array, phase: Array) -> Array:
-        found = Barriers.of(machine, op, address)
-        asked = phase & 1 if by_parity else phase.astype(np.int64).view(np.uint64) >> np.uint64(63)
-        done = found.spread(found.phase) != asked.astype(np.int64)
-        lanes = active_lanes(machine)
-        done &= lanes
-        if machine.may_stall and (machine.calls > 1 or not machine.gives_up):
-            left_behind(machine, op, lanes & ~done, "")
-        if done.any():
-            for watcher in machine.memory.watchers:
-                named = found.named(done)
-                for _, barrier in named:
-                    watcher.phase_ends(machine.memory, barrier)
-                watcher.see_phase(machine.memory, named)
-        return done
-
-    return run
+    found = Barriers.of(machine, op, address)
+    asked = phase & 1 if by_parity else phase.astype(np.int64).view(np.uint64) >> np.uint64(63)
+    done = found.spread(found.phase) != asked.astype(np.int64)
+    lanes = machine.lanes
+    done &= lanes
+    if machine.may_stall and (machine.calls > 1 or not machine.gives_up):
+        left_behind(machine, op, lanes & ~done, "")
+    if machine.memory.watchers and done.any():
+        named = found.named(done)
+        for _, barrier in named:
+            machine.memory.tell(Watcher.phase_ends, barrier)
+        machine.memory.tell(Watcher.see_phase, named)
+    return done
 
 
-def _pending(op: Operation) -> Kernel:
-    def run(machine: Machine, token: Array) -> Array:
-        return (token & _COUNT).astype(np.int32)
-
-    return run
+def _pending(op: Operation, machine: Machine, token: Array) -> Array:
+    return (token & _COUNT).astype(np.int32)
 
 
 # ---------------------------------------------------------------------------------------------- copies
@@ -461,41 +426,25 @@ def cp_async(op: Any) -> Kernel:
     return run
 
 
-def _commit_group(flight: Flight) -> Kernel:
-    def run(machine: Machine) -> None:
-        for watcher in machine.memory.watchers:
-            watcher.commit_group(machine.memory, active_lanes(machine), flight)
-
-    return run
+def _commit_group(flight: Flight, op: Operation, machine: Machine) -> None:
+    machine.memory.tell(Watcher.commit_group, machine.lanes, flight)
 
 
-def _wait_group(flight: Flight) -> Kernel:
-    def run(machine: Machine, most: Array) -> None:
-        for watcher in machine.memory.watchers:
-            watcher.await_groups(machine.memory, active_lanes(machine), machine.uniform(most) or 0, flight)
-
-    return run
+def _wait_group(flight: Flight, op: Operation, machine: Machine, most: Array) -> None:
+    machine.memory.tell(Watcher.await_groups, machine.lanes, machine.uniform(most) or 0, flight)
 
 
-@RULES.op(CpAsyncCommitGroupOp)
-def commit_copies(op: Operation) -> Kernel:
-    return _commit_group(Flight.COPY)
+RULES.kernel(CpAsyncCommitGroupOp)(partial(_commit_group, Flight.COPY))
 
 
-@RULES.op(CpAsyncWaitGroupOp)
-def await_copies(op: Any) -> Kernel:
-    most, wait = np.full((1, 1), op.n.value.data), _wait_group(Flight.COPY)
-
-    def run(machine: Machine) -> None:
-        wait(machine, most)
-
-    return run
+@RULES.kernel(CpAsyncWaitGroupOp)
+def await_copies(op: Any, machine: Machine) -> None:
+    _wait_group(Flight.COPY, op, machine, np.full((1, 1), op.n.value.data))
 
 
 def _byte(machine: Machine, op: Operation, address: Array, wanted: Array) -> Array:
     """The byte at the address for lanes in `wanted`, else 0."""
-    lanes = np.broadcast_to(wanted, machine.shape)
-    lanes = lanes if machine.active is None else lanes & machine.active
+    lanes = wanted & machine.lanes
     zero = np.zeros((1, 1), np.int8)
     if not lanes.any():
         return zero
@@ -504,47 +453,44 @@ def _byte(machine: Machine, op: Operation, address: Array, wanted: Array) -> Arr
     return np.where(lanes, found, zero)
 
 
-def multicast(run: Kernel) -> Kernel:
+def multicast(run: Kernel, op: Operation, machine: Machine, address: Array, *operands: Array) -> Any:
     """The op once for each block in a mask, its last operand; its first one is an address in that block."""
-
-    def in_each(machine: Machine, address: Array, *operands: Array) -> Any:
-        *others, mask = operands
-        cluster, total = machine.memory.cluster, np.zeros((1, 1), np.int32)
-        for rank in range(cluster):
-            wanted = (mask >> rank & 1 != 0) & (True if machine.active is None else machine.active)
-            if wanted.any():
-                there = address + (rank + 1 << RANK_SHIFT) if cluster > 1 else address
-                with machine.only(np.broadcast_to(wanted, machine.shape)):
-                    found = run(machine, there, *others)
-                total = total if found is None else np.maximum(total, found)
-        return total
-
-    return in_each
+    *others, mask = operands
+    cluster, total = machine.memory.cluster, np.zeros((1, 1), np.int32)
+    for rank in range(cluster):
+        wanted = (mask >> rank & 1 != 0) & machine.lanes
+        if wanted.any():
+            there = address + (rank + 1 << RANK_SHIFT) if cluster > 1 else address
+            with machine.only(wanted):
+                found = run(op, machine, there, *others)
+            total = total if found is None else np.maximum(total, found)
+    return total
 
 
-OF_OP: dict[str, Callable[[Operation], Kernel]] = {
+OF_OP: dict[str, Kernel] = {
     "barrier.cta.arrive": arrive,
     "barrier.cluster.arrive": _cluster_barrier,
-    "barrier.cluster.arrive.relaxed": lambda op: _cluster_barrier(op, is_relaxed=True),
-    "barrier.cluster.wait": lambda op: _cluster_barrier(op, waits=True),
-    "cp.async.bulk.commit.group": lambda op: _commit_group(Flight.STORE),
-    "cp.async.bulk.wait.group": lambda op: _wait_group(Flight.STORE),
+    "barrier.cluster.arrive.relaxed": partial(_cluster_barrier, is_relaxed=True),
+    "barrier.cluster.wait": partial(_cluster_barrier, waits=True),
+    "cp.async.bulk.commit.group": partial(_commit_group, Flight.STORE),
+    "cp.async.bulk.wait.group": partial(_wait_group, Flight.STORE),
     "cp.async.mbarrier.arrive": _copies_arrive,
     "mbarrier.init": _mbarrier_init,
     "mbarrier.arrive": _mbarrier_arrive,
-    "mbarrier.arrive.drop": lambda op: _mbarrier_arrive(op, drops=True),
-    "mbarrier.arrive.drop.expect_tx": lambda op: _mbarrier_arrive(op, drops=True, expects_bytes=True),
-    "mbarrier.arrive.expect_tx": lambda op: _mbarrier_arrive(op, expects_bytes=True),
-    "mbarrier.expect_tx": lambda op: _mbarrier_bytes(op, 1),
-    "mbarrier.complete_tx": lambda op: _mbarrier_bytes(op, -1),
-    "mbarrier.complete_tx.stored": lambda op: _mbarrier_bytes(op, -1, are_stored=True),
-    "mbarrier.complete_tx.multicast": lambda op: multicast(_mbarrier_bytes(op, -1)),
-    "mbarrier.test_wait": lambda op: _mbarrier_wait(op, by_parity=False),
-    "mbarrier.test_wait.parity": lambda op: _mbarrier_wait(op, by_parity=True),
-    "mbarrier.try_wait": lambda op: _mbarrier_wait(op, by_parity=False),
-    "mbarrier.try_wait.parity": lambda op: _mbarrier_wait(op, by_parity=True),
+    "mbarrier.arrive.drop": partial(_mbarrier_arrive, drops=True),
+    "mbarrier.arrive.drop.expect_tx": partial(_mbarrier_arrive, drops=True, expects_bytes=True),
+    "mbarrier.arrive.expect_tx": partial(_mbarrier_arrive, expects_bytes=True),
+    "mbarrier.expect_tx": partial(_mbarrier_bytes, 1),
+    "mbarrier.complete_tx": partial(_mbarrier_bytes, -1),
+    "mbarrier.complete_tx.stored": partial(_mbarrier_bytes, -1, are_stored=True),
+    "mbarrier.complete_tx.multicast": partial(multicast, partial(_mbarrier_bytes, -1)),
+    **{
+        f"mbarrier.{word}_wait{'.parity' * by_parity}": partial(_mbarrier_wait, by_parity)
+        for word in ("test", "try")
+        for by_parity in (False, True)
+    },
     "mbarrier.pending_count": _pending,
-    "wgmma.commit_group.sync.aligned": lambda op: _commit_group(Flight.PRODUCT),
-    "wgmma.wait_group.sync.aligned": lambda op: _wait_group(Flight.PRODUCT),
+    "wgmma.commit_group.sync.aligned": partial(_commit_group, Flight.PRODUCT),
+    "wgmma.wait_group.sync.aligned": partial(_wait_group, Flight.PRODUCT),
 }
-"""Intrinsics of this file, without `llvm.nvvm.`."""
+"""Intrinsics of this file, without `llvm.nvvm.` -> the kernel, which takes the op in front."""

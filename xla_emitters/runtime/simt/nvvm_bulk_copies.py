@@ -9,10 +9,10 @@ under the map's swizzle. Source: PTX ISA 8.8, 9.7.9.25 to 9.7.9.27.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from xdsl.ir import Operation
 
@@ -20,9 +20,12 @@ from xla_emitters.dialects.mlir.tensor_maps import ELEMENTS, MAGIC, MAP, MOST_SH
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt.code import Kernel
 from xla_emitters.runtime.simt.gpu_rules import WARP_SIZE
+from xla_emitters.runtime.simt.llvm_atomic_rules import UPDATES
 from xla_emitters.runtime.simt.machine import Machine
 from xla_emitters.runtime.simt.nvvm_barrier_rules import multicast
+from xla_emitters.runtime.simt.nvvm_values import form
 from xla_emitters.runtime.simt.nvvm_warpgroups import swizzled
+from xla_emitters.runtime.simt.scalars import Form, constant, from_bits, to_bits
 
 Lane = tuple[int, int]
 _LINE = 128
@@ -31,8 +34,7 @@ _LINE = 128
 
 def lanes_of(machine: Machine) -> Iterator[Lane]:
     """Row and column of each active lane."""
-    active = np.broadcast_to(np.True_ if machine.active is None else machine.active, machine.shape)
-    yield from ((int(row), int(column)) for row, column in np.argwhere(active))
+    yield from ((int(row), int(column)) for row, column in np.argwhere(machine.lanes))
 
 
 def _at(machine: Machine, value: Array, lane: Lane) -> int:
@@ -41,27 +43,16 @@ def _at(machine: Machine, value: Array, lane: Lane) -> int:
 
 # ---------------------------------------------------------------------------------------------- updates
 
-_NUMPY: dict[str, Any] = {
-    **{"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64, "tf32": np.float32},
-    **{"u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "s32": np.int32, "u64": np.uint64, "s64": np.int64},
-    **{"b32": np.uint32, "b64": np.uint64},
+_OPERATIONS = {
+    **{"and": "_and", "or": "_or", "xor": "_xor", "inc": "uinc_wrap", "dec": "udec_wrap", "add": "add"},
+    **{"add.f": "fadd", "min.f": "fmin", "max.f": "fmax"},
+    **{"min.s": "min", "max.s": "max", "min.u": "umin", "max.u": "umax"},
 }
+"""Update, with a letter of its type -> LLVM's operation."""
 
 
-def _increased(old: Array, limit: Array) -> Array:
-    return np.where(old >= limit, np.uint32(0), old + np.uint32(1))
-
-
-def _decreased(old: Array, limit: Array) -> Array:
-    return np.where((old == 0) | (old > limit), limit, old - np.uint32(1))
-
-
-_FLOATS = ("f16", "bf16", "f32", "f64", "tf32")
-UPDATES: dict[str, Callable[[Any, Any], Any]] = {
-    **{"add": np.add, "min": np.fmin, "max": np.fmax},
-    **{"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor},
-    **{"inc": _increased, "dec": _decreased},
-}
+def _number(element: str) -> Form:
+    return form(element.removesuffix(".ftz").removeprefix("t"))
 
 
 def _write(target: Array, source: Array, update: str, element: str) -> None:
@@ -69,40 +60,34 @@ def _write(target: Array, source: Array, update: str, element: str) -> None:
     if not update:
         target[...] = source
         return
-    kind = np.dtype(_NUMPY[element.removesuffix(".ftz")])
-    old, new = np.ascontiguousarray(target).view(kind), np.ascontiguousarray(source).view(kind)
+    of = _number(element)
+    operation = _OPERATIONS.get(f"{update}.{'f' if of.is_float else element[0]}") or _OPERATIONS[update]
+    old, new = (from_bits(of, np.ascontiguousarray(each).view(of.storage)) for each in (target, source))
     with np.errstate(all="ignore"):
-        target[...] = UPDATES[update](old, new).astype(kind).view(np.uint8)
+        target[...] = to_bits(of, UPDATES[operation](of)(old, new)).view(np.uint8)
 
 
-def bulk(op: Operation, update: str = "", element: str = "") -> Kernel:
+def bulk(
+    op: Operation, machine: Machine, to: Array, of: Array, size: Array, update: str = "", element: str = ""
+) -> None:
     """Copies multiples of 16 bytes, each lane its own number of them."""
-
-    def run(machine: Machine, to: Array, of: Array, size: Array) -> None:
-        machine.refuse(op, (size & 15 != 0) | (size < 0), "copies bytes that are no multiple of 16")
-        for address in (to, of):
-            machine.refuse(op, address & 15 != 0, "uses an address that is not aligned to 16 bytes")
-        for lane in lanes_of(machine):
-            if count := _at(machine, size, lane):
-                source = machine.memory.piece(op, lane, _at(machine, of, lane), count, False)
-                _write(machine.memory.piece(op, lane, _at(machine, to, lane), count, True), source, update, element)
-
-    return run
+    machine.refuse(op, (size & 15 != 0) | (size < 0), "copies bytes that are no multiple of 16")
+    for address in (to, of):
+        machine.refuse(op, address & 15 != 0, "uses an address that is not aligned to 16 bytes")
+    for lane in lanes_of(machine):
+        if count := _at(machine, size, lane):
+            source = machine.memory.piece(op, lane, _at(machine, of, lane), count, False)
+            _write(machine.memory.piece(op, lane, _at(machine, to, lane), count, True), source, update, element)
 
 
-def by_first_lane(op: Operation) -> Kernel:
+def by_first_lane(op: Operation, machine: Machine, to: Array, of: Array, size: Array) -> None:
     """A copy by the first active thread of each warp."""
-    run = bulk(op)
-
-    def of_warps(machine: Machine, *operands: Array) -> None:
-        active = np.broadcast_to(np.True_ if machine.active is None else machine.active, machine.shape)
-        starts = np.arange(0, machine.launch.threads, WARP_SIZE)
-        counts = np.cumsum(active, axis=1)
-        before = (counts - active)[:, starts].repeat(WARP_SIZE, axis=1)[:, : machine.launch.threads]
-        with machine.only(active & (counts - before == 1)):
-            run(machine, *operands)
-
-    return of_warps
+    active = machine.lanes
+    starts = np.arange(0, machine.launch.threads, WARP_SIZE)
+    counts = np.cumsum(active, axis=1)
+    before = (counts - active)[:, starts].repeat(WARP_SIZE, axis=1)[:, : machine.launch.threads]
+    with machine.only(active & (counts - before == 1)):
+        bulk(op, machine, to, of, size)
 
 
 # ---------------------------------------------------------------------------------------------- boxes
@@ -174,54 +159,44 @@ class Box:
         return view, (swizzled(places, self.swizzle or 16) - address) // 16
 
 
-def tensor_load(op: Operation) -> Kernel:
+def tensor_load(op: Operation, machine: Machine, to: Array, of: Array, *coordinates: Array) -> Array:
     """Returns how many bytes it completes."""
-
-    def run(machine: Machine, to: Array, of: Array, *coordinates: Array) -> Array:
-        total = np.zeros(machine.shape, np.int32)
-        for lane in lanes_of(machine):
-            box = Box(machine, op, _at(machine, of, lane), [_at(machine, c, lane) for c in coordinates], lane)
-            values = np.zeros((*reversed(box.counts), box.size), np.uint8)
-            if box.found["fill_mode"] and (kind := box.element.removesuffix(".ftz")) in _FLOATS:
-                values[...] = np.array([np.nan], _NUMPY[kind]).view(np.uint8)
-            if not box.is_empty:
-                values[box.inside] = box.array(machine, op, lane, False)
-            view, places = box.shared(machine, op, lane, _at(machine, to, lane), True)
-            view.reshape(-1, 16)[places] = values.reshape(-1, 16)
-            total[lane] = box.bytes
-        return total
-
-    return run
+    total = np.zeros(machine.shape, np.int32)
+    for lane in lanes_of(machine):
+        box = Box(machine, op, _at(machine, of, lane), [_at(machine, c, lane) for c in coordinates], lane)
+        values = np.zeros((*reversed(box.counts), box.size), np.uint8)
+        if box.found["fill_mode"] and (kind := _number(box.element)).is_float:
+            values[...] = to_bits(kind, constant(kind, np.nan)).reshape(-1).view(np.uint8)
+        if not box.is_empty:
+            values[box.inside] = box.array(machine, op, lane, False)
+        view, places = box.shared(machine, op, lane, _at(machine, to, lane), True)
+        view.reshape(-1, 16)[places] = values.reshape(-1, 16)
+        total[lane] = box.bytes
+    return total
 
 
-def tensor_store(op: Operation, update: str = "") -> Kernel:
-    def run(machine: Machine, to: Array, of: Array, *coordinates: Array) -> None:
-        for lane in lanes_of(machine):
-            box = Box(machine, op, _at(machine, to, lane), [_at(machine, c, lane) for c in coordinates], lane)
-            view, places = box.shared(machine, op, lane, _at(machine, of, lane), False)
-            values = view.reshape(-1, 16)[places].reshape(*reversed(box.counts), box.size)
-            if not box.is_empty:
-                _write(box.array(machine, op, lane, True), values[box.inside], update, box.element)
-
-    return run
+def tensor_store(op: Operation, machine: Machine, to: Array, of: Array, *coordinates: Array, update: str = "") -> None:
+    for lane in lanes_of(machine):
+        box = Box(machine, op, _at(machine, to, lane), [_at(machine, c, lane) for c in coordinates], lane)
+        view, places = box.shared(machine, op, lane, _at(machine, of, lane), False)
+        values = view.reshape(-1, 16)[places].reshape(*reversed(box.counts), box.size)
+        if not box.is_empty:
+            _write(box.array(machine, op, lane, True), values[box.inside], update, box.element)
 
 
-def copy_intrinsic(name: str) -> Callable[[Operation], Kernel] | None:
-    """The rule of an intrinsic without its `llvm.nvvm.`; None if it is none of these."""
-    stem, is_multicast = name.removesuffix(".multicast"), name.endswith(".multicast")
+_KERNELS: dict[str, Kernel] = {
+    **{"cp.async.bulk": bulk, "cp.async.bulk.store": bulk, "cp.async.bulk.warp": by_first_lane},
+    **{"cp.async.bulk.tensor.load": tensor_load, "cp.async.bulk.tensor.store": tensor_store},
+}
+
+
+def copy_intrinsic(name: str) -> Kernel | None:
+    """The kernel of an intrinsic without its `llvm.nvvm.`, which takes the op in front; None if it is none of these."""
+    stem = name.removesuffix(".multicast")
     parts = stem.split(".")
-    if stem in ("cp.async.bulk", "cp.async.bulk.store"):
-        make: Callable[[Operation], Kernel] = bulk
-    elif stem == "cp.async.bulk.warp":
-        return by_first_lane
-    elif stem == "cp.async.bulk.tensor.load":
-        make = tensor_load
-    elif stem == "cp.async.bulk.tensor.store":
-        make = tensor_store
-    elif stem.startswith("cp.reduce.async.bulk.tensor."):
-        return lambda op: tensor_store(op, parts[-1])
-    elif stem.startswith("cp.reduce.async.bulk."):
-        return lambda op: bulk(op, parts[-2], parts[-1])
-    else:
-        return None
-    return (lambda op: multicast(make(op))) if is_multicast else make
+    if stem.startswith("cp.reduce.async.bulk.tensor."):
+        return partial(tensor_store, update=parts[-1])
+    if stem.startswith("cp.reduce.async.bulk."):
+        return partial(bulk, update=parts[-2], element=parts[-1])
+    kernel = _KERNELS.get(stem)
+    return partial(multicast, kernel) if kernel and stem != name else kernel

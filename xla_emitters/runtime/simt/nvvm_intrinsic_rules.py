@@ -151,19 +151,15 @@ def call_intrinsic(op: llvm.CallIntrinsicOp) -> Kernel:
         return with_machine
     stem = name.removeprefix("llvm.nvvm.")
     if (warpgroups := Wgmma.of(stem)) is not None:
-        return wgmma(op, warpgroups)
+        return partial(wgmma, warpgroups, op)
     if stem.startswith(UNWAITED):
-        return unwaited(op, stem.removeprefix(UNWAITED))
+        return partial(unwaited, stem.removeprefix(UNWAITED), op)
     if (of_op := OF_OP.get(stem) or matrix_intrinsic(stem) or copy_intrinsic(stem)) is not None:
-        return of_op(op)
+        return partial(of_op, op)
     if (function := INTRINSICS.get(name)) is None:
         value = value_of(stem) if name.startswith("llvm.nvvm.") else None
         if value is None:
             place = (f"at {place_of(op) or str(op).splitlines()[0]}",)
             raise Unsupported(f"call of the intrinsic '{name}'", stage="simt", details=place)
         function = lifted(op, value)
-
-    def run(machine: Machine, *operands: Value) -> Value:
-        return function(*operands)
-
-    return run
+    return lambda machine, *operands: function(*operands)

@@ -16,8 +16,8 @@ once: the ISA leaves their order open; f64 is a chain of fused products. Source:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
 from typing import Any
 
 import ml_dtypes
@@ -40,16 +40,15 @@ _EIGHTS = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
 
 
 @cache
-def matrix_intrinsic(name: str) -> Callable[[Operation], Kernel] | None:
-    """The rule of an intrinsic without its `llvm.nvvm.`; None if it is none of these."""
+def matrix_intrinsic(name: str) -> Kernel | None:
+    """The kernel of an intrinsic without its `llvm.nvvm.`, which takes the op in front; None if it is none of these."""
     if (mma := Mma.of(name)) is not None:
-        return lambda op: _mma(op, mma)
+        return partial(_mma, mma)
     if (wmma := Wmma.of(name)) is not None:
-        return lambda op: {"load": _wmma_load, "store": _wmma_store, "mma": _wmma}[wmma.kind](op, wmma)
+        return partial({"load": _wmma_load, "store": _wmma_store, "mma": _wmma}[wmma.kind], wmma)
     match = re.fullmatch(r"(ld|st)matrix\.sync\.aligned\.m8n8\.x([124])(\.trans)?\.b16", name)
     if match is not None:
-        make = _ldmatrix if match[1] == "ld" else _stmatrix
-        return lambda op: make(op, int(match[2]), match[3] is not None)
+        return partial(_ldmatrix if match[1] == "ld" else _stmatrix, int(match[2]), match[3] is not None)
     if name == "movmatrix.sync.aligned.m8n8.trans.b16":
         return _movmatrix
     return None
@@ -103,7 +102,7 @@ def whole_warps(machine: Machine, op: Operation) -> None:
     check_warps(machine, op, np.ones((1, 1), np.bool_))
 
 
-def _mma(op: Operation, mma: Mma) -> Kernel:
+def _mma(mma: Mma, op: Operation, machine: Machine, *operands: Any) -> Value:
     of_a, of_b, of_c = mma.registers
 
     def matrix(machine: Machine, word: str, values: Sequence[Array], rows: int) -> Array:
@@ -113,26 +112,23 @@ def _mma(op: Operation, mma: Mma) -> Kernel:
         found[:, :, row, column] = elements
         return found
 
-    def run(machine: Machine, *operands: Any) -> Value:
-        whole_warps(machine, op)
-        a = matrix(machine, mma.a, operands[:of_a], mma.rows)
-        b = matrix(machine, mma.b, operands[of_a : of_a + of_b], 8)
-        if mma.is_sparse:
-            metadata, selector = operands[-2:]
-            operands = operands[:-2]
-            a = with_zeros(machine, op, mma, a[..., : mma.depth // 2], _by_warps(machine, [metadata])[..., 0], selector)
-        numbers = mma.rows * 8 // WARP_SIZE
-        number = np.arange(numbers)
-        row, column = GROUP[:, None] + 8 * (number // 2), WITHIN[:, None] * 2 + number % 2
-        given = _by_warps(machine, operands[of_a + of_b :])
-        if mma.to == "f16":
-            given = elements_of("f16", given).reshape(*given.shape[:3], numbers)
-        found = _product(mma, a, b, row, column, given)
-        if mma.to == "f16":
-            found = np.ascontiguousarray(found).view(np.int32)
-        return tuple(found[..., n].reshape(machine.shape) for n in range(of_c))
-
-    return run
+    whole_warps(machine, op)
+    a = matrix(machine, mma.a, operands[:of_a], mma.rows)
+    b = matrix(machine, mma.b, operands[of_a : of_a + of_b], 8)
+    if mma.is_sparse:
+        metadata, selector = operands[-2:]
+        operands = operands[:-2]
+        a = with_zeros(machine, op, mma, a[..., : mma.depth // 2], _by_warps(machine, [metadata])[..., 0], selector)
+    numbers = mma.rows * 8 // WARP_SIZE
+    number = np.arange(numbers)
+    row, column = GROUP[:, None] + 8 * (number // 2), WITHIN[:, None] * 2 + number % 2
+    given = _by_warps(machine, operands[of_a + of_b :])
+    if mma.to == "f16":
+        given = elements_of("f16", given).reshape(*given.shape[:3], numbers)
+    found = _product(mma, a, b, row, column, given)
+    if mma.to == "f16":
+        found = np.ascontiguousarray(found).view(np.int32)
+    return tuple(found[..., n].reshape(machine.shape) for n in range(of_c))
 
 
 def with_zeros(machine: Machine, op: Operation, mma: Mma, a: Array, metadata: Array, selector: Array) -> Array:
@@ -209,59 +205,48 @@ def _places(machine: Machine, wmma: Wmma, address: Array, stride: Array) -> list
     return [address + (outer * stride.astype(np.int64) + inner) * size for outer, inner in at]
 
 
-def _wmma_load(op: Operation, wmma: Wmma) -> Kernel:
+def _wmma_load(wmma: Wmma, op: Operation, machine: Machine, address: Array, stride: Array) -> Value:
     (fragment,) = wmma.fragments
     ir_type = _IN_MEMORY[fragment.element]
     size = form_of(ir_type).size
-
-    def run(machine: Machine, address: Array, stride: Array) -> Value:
-        whole_warps(machine, op)
-        loaded: list[Any] = [
-            load_value(op, ir_type, size, machine, place) for place in _places(machine, wmma, address, stride)
-        ]
-        if size >= 4:
-            return loaded[0] if len(loaded) == 1 else tuple(loaded)
-        values = np.stack([np.broadcast_to(value, machine.shape) for value in loaded], axis=-1)
-        words = np.ascontiguousarray(values).view(np.int32)
-        return words[..., 0] if words.shape[-1] == 1 else tuple(words[..., n] for n in range(words.shape[-1]))
-
-    return run
+    whole_warps(machine, op)
+    loaded: list[Any] = [
+        load_value(op, ir_type, size, machine, place) for place in _places(machine, wmma, address, stride)
+    ]
+    if size >= 4:
+        return loaded[0] if len(loaded) == 1 else tuple(loaded)
+    values = np.stack([np.broadcast_to(value, machine.shape) for value in loaded], axis=-1)
+    words = np.ascontiguousarray(values).view(np.int32)
+    return words[..., 0] if words.shape[-1] == 1 else tuple(words[..., n] for n in range(words.shape[-1]))
 
 
-def _wmma_store(op: Operation, wmma: Wmma) -> Kernel:
+def _wmma_store(wmma: Wmma, op: Operation, machine: Machine, address: Array, stride: Array, *registers: Array) -> None:
     (fragment,) = wmma.fragments
     ir_type = _IN_MEMORY[fragment.element]
     form = form_of(ir_type)
-
-    def run(machine: Machine, address: Array, stride: Array, *registers: Array) -> None:
-        whole_warps(machine, op)
-        values = np.stack([np.broadcast_to(register, machine.shape) for register in registers], axis=-1)
-        if form.size < 4:
-            values = np.ascontiguousarray(values).view(form.storage)
-        for number, place in enumerate(_places(machine, wmma, address, stride)):
-            store_value(op, ir_type, form.size, machine, values[..., number], place)
-
-    return run
+    whole_warps(machine, op)
+    values = np.stack([np.broadcast_to(register, machine.shape) for register in registers], axis=-1)
+    if form.size < 4:
+        values = np.ascontiguousarray(values).view(form.storage)
+    for number, place in enumerate(_places(machine, wmma, address, stride)):
+        store_value(op, ir_type, form.size, machine, values[..., number], place)
 
 
-def _wmma(op: Operation, wmma: Wmma) -> Kernel:
-    def run(machine: Machine, *operands: Any) -> Value:
-        whole_warps(machine, op)
-        left, matrices = list(operands), list[Array]()
-        for fragment in wmma.fragments[:3]:
-            values = _by_warps(machine, [left.pop(0) for _ in range(fragment.registers)])
-            if fragment.element not in ("f32", "s32"):
-                values = elements_of(fragment.element, values)
-            flat = values.astype(F64).reshape(*values.shape[:2], -1)[..., : fragment.rows * fragment.columns]
-            matrices.append(flat.reshape(*values.shape[:2], fragment.rows, fragment.columns))
-        result = wmma.fragments[3]
-        with np.errstate(all="ignore"):
-            found = _wmma_product(result.element, wmma.saturates, *matrices)
-        found = np.ascontiguousarray(found.reshape(*found.shape[:2], WARP_SIZE, -1))
-        words = found.view(np.int32) if result.element == "f16" else found
-        return tuple(words[..., n].reshape(machine.shape) for n in range(result.registers))
-
-    return run
+def _wmma(wmma: Wmma, op: Operation, machine: Machine, *operands: Any) -> Value:
+    whole_warps(machine, op)
+    left, matrices = list(operands), list[Array]()
+    for fragment in wmma.fragments[:3]:
+        values = _by_warps(machine, [left.pop(0) for _ in range(fragment.registers)])
+        if fragment.element not in ("f32", "s32"):
+            values = elements_of(fragment.element, values)
+        flat = values.astype(F64).reshape(*values.shape[:2], -1)[..., : fragment.rows * fragment.columns]
+        matrices.append(flat.reshape(*values.shape[:2], fragment.rows, fragment.columns))
+    result = wmma.fragments[3]
+    with np.errstate(all="ignore"):
+        found = _wmma_product(result.element, wmma.saturates, *matrices)
+    found = np.ascontiguousarray(found.reshape(*found.shape[:2], WARP_SIZE, -1))
+    words = found.view(np.int32) if result.element == "f16" else found
+    return tuple(words[..., n].reshape(machine.shape) for n in range(result.registers))
 
 
 def _wmma_product(to: str, saturates: bool, a: Array, b: Array, c: Array) -> Array:
@@ -293,60 +278,50 @@ def _check_rows(machine: Machine, op: Operation, address: Array, count: int) -> 
     check_alignment(machine, op, np.where(_lanes(machine, LANE) < 8 * count, address, 0), 16)
 
 
-def _ldmatrix(op: Operation, count: int, is_transposed: bool) -> Kernel:
-    def run(machine: Machine, address: Array) -> Value:
-        _check_rows(machine, op, address, count)
-        group, within = _lanes(machine, GROUP), _lanes(machine, WITHIN)
-        found = list[Array]()
-        for number in range(count):
-            if not is_transposed:
-                word: Any = load_value(
-                    op, IntegerType(32), 4, machine, _row_address(machine, op, address, number, group) + 4 * within
-                )
-                found.append(word)
-                continue
-            halves = list[Array]()
-            for half in (0, 1):
-                start = _row_address(machine, op, address, number, 2 * within + half)
-                part: Any = load_value(op, IntegerType(16), 2, machine, start + 2 * group)
-                halves.append(part.view(np.uint16).astype(np.uint32))
-            found.append((halves[0] | halves[1] << np.uint32(16)).view(np.int32))
-        return found[0] if count == 1 else tuple(found)
-
-    return run
+def _ldmatrix(count: int, is_transposed: bool, op: Operation, machine: Machine, address: Array) -> Value:
+    _check_rows(machine, op, address, count)
+    group, within = _lanes(machine, GROUP), _lanes(machine, WITHIN)
+    found = list[Array]()
+    for number in range(count):
+        if not is_transposed:
+            word: Any = load_value(
+                op, IntegerType(32), 4, machine, _row_address(machine, op, address, number, group) + 4 * within
+            )
+            found.append(word)
+            continue
+        halves = list[Array]()
+        for half in (0, 1):
+            start = _row_address(machine, op, address, number, 2 * within + half)
+            part: Any = load_value(op, IntegerType(16), 2, machine, start + 2 * group)
+            halves.append(part.view(np.uint16).astype(np.uint32))
+        found.append((halves[0] | halves[1] << np.uint32(16)).view(np.int32))
+    return found[0] if count == 1 else tuple(found)
 
 
-def _stmatrix(op: Operation, count: int, is_transposed: bool) -> Kernel:
-    def run(machine: Machine, address: Array, *values: Any) -> None:
-        _check_rows(machine, op, address, count)
-        group, within = _lanes(machine, GROUP), _lanes(machine, WITHIN)
-        for number, value in enumerate(values):
-            if not is_transposed:
-                start = _row_address(machine, op, address, number, group)
-                store_value(op, IntegerType(32), 4, machine, value, start + 4 * within)
-                continue
-            for half in (0, 1):
-                start = _row_address(machine, op, address, number, 2 * within + half)
-                part = (value.view(np.uint32) >> np.uint32(16 * half)).astype(np.uint16).view(np.int16)
-                store_value(op, IntegerType(16), 2, machine, part, start + 2 * group)
-
-    return run
+def _stmatrix(count: int, is_transposed: bool, op: Operation, machine: Machine, address: Array, *values: Any) -> None:
+    _check_rows(machine, op, address, count)
+    group, within = _lanes(machine, GROUP), _lanes(machine, WITHIN)
+    for number, value in enumerate(values):
+        if not is_transposed:
+            start = _row_address(machine, op, address, number, group)
+            store_value(op, IntegerType(32), 4, machine, value, start + 4 * within)
+            continue
+        for half in (0, 1):
+            start = _row_address(machine, op, address, number, 2 * within + half)
+            part = (value.view(np.uint32) >> np.uint32(16 * half)).astype(np.uint16).view(np.int16)
+            store_value(op, IntegerType(16), 2, machine, part, start + 2 * group)
 
 
-def _movmatrix(op: Operation) -> Kernel:
+def _movmatrix(op: Operation, machine: Machine, value: Array) -> Array:
     """The transpose: number (row, column) comes from the lane that holds (column, row)."""
     word = integer(32)
-
-    def run(machine: Machine, value: Array) -> Array:
-        whole_warps(machine, op)
-        group, within = _lanes(machine, GROUP), _lanes(machine, WITHIN)
-        total = np.zeros((1, 1), np.uint32)
-        for half in (0, 1):
-            source = 4 * (2 * within + half) + group // 2
-            found = exchanged(machine, word, value, source, np.ones_like(source, np.bool_))
-            assert isinstance(found, np.ndarray)
-            part = found.view(np.uint32) >> (16 * (group % 2)).astype(np.uint32) & np.uint32(0xFFFF)
-            total = total | part << np.uint32(16 * half)
-        return total.view(np.int32)
-
-    return run
+    whole_warps(machine, op)
+    group, within = _lanes(machine, GROUP), _lanes(machine, WITHIN)
+    total = np.zeros((1, 1), np.uint32)
+    for half in (0, 1):
+        source = 4 * (2 * within + half) + group // 2
+        found = exchanged(machine, word, value, source, np.ones_like(source, np.bool_))
+        assert isinstance(found, np.ndarray)
+        part = found.view(np.uint32) >> (16 * (group % 2)).astype(np.uint32) & np.uint32(0xFFFF)
+        total = total | part << np.uint32(16 * half)
+    return total.view(np.int32)

@@ -42,6 +42,7 @@ from xla_emitters.runtime.simt.gpu_rules import (
     warp_numbers,
 )
 from xla_emitters.runtime.simt.machine import Machine, Value
+from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.scalars import BOOL, Form, form_of
 
 RULES = Rules()
@@ -100,17 +101,12 @@ for _order, _op in nvvm.LANE_MASKS.items():
 # ---------------------------------------------------------------------------------------------- waiting
 
 
-@RULES.op(
+@RULES.kernel(
     *(nvvm.GriddepcontrolOp, FenceMbarrierInitOp, FenceScClusterOp),
     *(NanosleepOp, SetMaxRegisterOp),
 )
-def nothing(op: Operation) -> Kernel:
-    """Does nothing: all threads run in lockstep."""
-
-    def run(machine: Machine, *operands: Value) -> None:
-        return None
-
-    return run
+def nothing(op: Operation, machine: Machine, *operands: Value) -> None:
+    """All threads run in lockstep."""
 
 
 @RULES.op(MemoryBarrierOp)
@@ -120,8 +116,7 @@ def memory_barrier(op: MemoryBarrierOp) -> Callable[[Machine], None]:
 
 def proxy_fence(machine: Machine) -> None:
     """Tells watchers; the copies and products that it orders are complete when they are issued."""
-    for watcher in machine.memory.watchers:
-        watcher.proxy_fence(machine.memory, machine.active)
+    machine.memory.tell(Watcher.proxy_fence, machine.active)
 
 
 @RULES.op(FenceProxyOp)
@@ -129,15 +124,11 @@ def fence_proxy(op: Any) -> Callable[[Machine], None]:
     return proxy_fence if op.kind.word.data in ("async", "async.shared") else lambda machine: None
 
 
-@RULES.op(nvvm.SyncWarpOp)
-def sync_warp(op: Operation) -> Callable[[Machine, Array], None]:
-    def run(machine: Machine, members: Array) -> None:
-        _check_members(machine, op, members)
-        machine.memory.changes += 1
-        for watcher in machine.memory.watchers:
-            watcher.warp_barrier(machine.memory, machine.active)
-
-    return run
+@RULES.kernel(nvvm.SyncWarpOp)
+def sync_warp(op: Operation, machine: Machine, members: Array) -> None:
+    _check_members(machine, op, members)
+    machine.memory.changes += 1
+    machine.memory.tell(Watcher.warp_barrier, machine.active)
 
 
 # ---------------------------------------------------------------------------------------------- exchange
@@ -175,10 +166,7 @@ def _each_member(machine: Machine, form: Form, value: Value, members: Array) -> 
 
 
 _REDUX: dict[nvvm.ReduxKind, OfForm] = {
-    nvvm.ReduxKind.ADD: INTEGER_OPS["add"],
-    nvvm.ReduxKind.AND: INTEGER_OPS["and"],
-    nvvm.ReduxKind.OR: INTEGER_OPS["or"],
-    nvvm.ReduxKind.XOR: INTEGER_OPS["xor"],
+    **{nvvm.ReduxKind(name): INTEGER_OPS[name] for name in ("add", "and", "or", "xor")},
     nvvm.ReduxKind.MAX: INTEGER_OPS["maxs"],
     nvvm.ReduxKind.MIN: INTEGER_OPS["mins"],
     nvvm.ReduxKind.UMAX: INTEGER_OPS["maxu"],
@@ -208,70 +196,58 @@ def redux(op: Any) -> Kernel:
     return run
 
 
+def _masks(
+    machine: Machine, form: Form, value: Value, members: Array, holds: Callable[[Array], Array]
+) -> tuple[Array, Array]:
+    """Two masks for each thread, of the lanes of its warp: those whose value `holds` is true for, and those that are there."""
+    yes, there = np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.uint32)
+    for lane, is_there, found in _each_member(machine, form, value, members):
+        yes = yes | (is_there & holds(found)).astype(np.uint32) << np.uint32(lane)
+        there = there | is_there.astype(np.uint32) << np.uint32(lane)
+    return yes, there
+
+
 def active_lanes(machine: Machine) -> Array:
     """For each thread the mask of the lanes of its warp that run now."""
-    total = np.zeros((1, 1), np.uint32)
-    active = np.ones((1, 1), np.bool_) if machine.active is None else machine.active
-    everyone = np.full((1, 1), -1, np.int32)
-    for lane, is_there, found in _each_member(machine, BOOL, active, everyone):
-        total = total | (is_there & found).astype(np.uint32) << np.uint32(lane)
-    return total.view(np.int32)
+    return _masks(machine, BOOL, machine.lanes, np.full((1, 1), -1, np.int32), np.asarray)[0].view(np.int32)
 
 
-@RULES.op(nvvm.VoteOp)
-def vote(op: Any) -> Kernel:
+@RULES.kernel(nvvm.VoteOp)
+def vote(op: Any, machine: Machine, members: Array, predicate: Array) -> Array:
     kind = op.kind.data
-
-    def run(machine: Machine, members: Array, predicate: Array) -> Array:
-        _check_members(machine, op, members)
-        yes, there = np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.uint32)
-        for lane, is_there, found in _each_member(machine, BOOL, predicate, members):
-            yes = yes | (is_there & found).astype(np.uint32) << np.uint32(lane)
-            there = there | is_there.astype(np.uint32) << np.uint32(lane)
-        match kind:
-            case nvvm.VoteKind.BALLOT:
-                return yes.view(np.int32)
-            case nvvm.VoteKind.ALL:
-                return yes == there
-            case nvvm.VoteKind.ANY:
-                return yes != 0
-            case _:
-                return (yes == there) | (yes == 0)
-
-    return run
+    _check_members(machine, op, members)
+    yes, there = _masks(machine, BOOL, predicate, members, np.asarray)
+    match kind:
+        case nvvm.VoteKind.BALLOT:
+            return yes.view(np.int32)
+        case nvvm.VoteKind.ALL:
+            return yes == there
+        case nvvm.VoteKind.ANY:
+            return yes != 0
+        case _:
+            return (yes == there) | (yes == 0)
 
 
-@RULES.op(nvvm.MatchOp)
-def match_lanes(op: Any) -> Kernel:
+@RULES.kernel(nvvm.MatchOp)
+def match_lanes(op: Any, machine: Machine, members: Array, value: Array) -> Value:
     form, kind = form_of(op.val.type), op.kind.data
-
-    def run(machine: Machine, members: Array, value: Array) -> Value:
-        _check_members(machine, op, members)
-        same, there = np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.uint32)
-        for lane, is_there, found in _each_member(machine, form, value, members):
-            same = same | (is_there & (found == value)).astype(np.uint32) << np.uint32(lane)
-            there = there | is_there.astype(np.uint32) << np.uint32(lane)
-        if kind is nvvm.MatchKind.ANY:
-            return same.view(np.int32)
-        all_same = same == there
-        return np.where(all_same, same, np.uint32(0)).view(np.int32), all_same
-
-    return run
+    _check_members(machine, op, members)
+    same, there = _masks(machine, form, value, members, lambda found: found == value)
+    if kind is nvvm.MatchKind.ANY:
+        return same.view(np.int32)
+    all_same = same == there
+    return np.where(all_same, same, np.uint32(0)).view(np.int32), all_same
 
 
-@RULES.op(nvvm.ElectSyncOp)
-def elect(op: Operation) -> Kernel:
+@RULES.kernel(nvvm.ElectSyncOp)
+def elect(op: Operation, machine: Machine, members: Array | None = None) -> Array:
     """Chooses the first lane of the mask; PTX leaves the choice open."""
-
-    def run(machine: Machine, members: Array | None = None) -> Array:
-        if members is None:
-            members = np.full((1, 1), -1, np.int32)
-        _check_members(machine, op, members)
-        mask = members.view(np.uint32)
-        lowest = mask & (~mask + np.uint32(1))
-        return lowest == np.uint32(1) << lane_numbers(machine).astype(np.uint32)
-
-    return run
+    if members is None:
+        members = np.full((1, 1), -1, np.int32)
+    _check_members(machine, op, members)
+    mask = members.view(np.uint32)
+    lowest = mask & (~mask + np.uint32(1))
+    return lowest == np.uint32(1) << lane_numbers(machine).astype(np.uint32)
 
 
 @RULES.elementwise(nvvm.RcpApproxFtzOp)
@@ -285,28 +261,24 @@ def rcp(op: Operation) -> Unary:
     return lambda values: flushed(np.float32(1) / flushed(values))
 
 
-@RULES.op(nvvm.ShflOp)
-def shuffle(op: nvvm.ShflOp) -> Kernel:
+@RULES.kernel(nvvm.ShflOp)
+def shuffle(op: nvvm.ShflOp, machine: Machine, members: Array, value: Array, offset: Array, clamp: Array) -> Value:
     kind, form = op.kind.data, form_of(op.val.type)
-
-    def run(machine: Machine, members: Array, value: Array, offset: Array, clamp: Array) -> Value:
-        lane = lane_numbers(machine)
-        segment, limit, offset = (clamp >> 8) & 31, clamp & 31, offset & 31
-        first = lane & segment
-        last = first | (limit & ~segment)
-        match kind:
-            case nvvm.ShflKind.BFLY:
-                source = lane ^ offset
-            case nvvm.ShflKind.UP:
-                source = lane - offset
-            case nvvm.ShflKind.DOWN:
-                source = lane + offset
-            case _:
-                source = first | (offset & ~segment)
-        valid = source >= last if kind is nvvm.ShflKind.UP else source <= last
-        _check_members(machine, op, members)
-        check_sources(machine, op, source, valid)
-        found = exchanged(machine, form, value, source, valid)
-        return (found, valid) if op.return_value_and_is_valid else found
-
-    return run
+    lane = lane_numbers(machine)
+    segment, limit, offset = (clamp >> 8) & 31, clamp & 31, offset & 31
+    first = lane & segment
+    last = first | (limit & ~segment)
+    match kind:
+        case nvvm.ShflKind.BFLY:
+            source = lane ^ offset
+        case nvvm.ShflKind.UP:
+            source = lane - offset
+        case nvvm.ShflKind.DOWN:
+            source = lane + offset
+        case _:
+            source = first | (offset & ~segment)
+    valid = source >= last if kind is nvvm.ShflKind.UP else source <= last
+    _check_members(machine, op, members)
+    check_sources(machine, op, source, valid)
+    found = exchanged(machine, form, value, source, valid)
+    return (found, valid) if op.return_value_and_is_valid else found

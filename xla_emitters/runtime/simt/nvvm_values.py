@@ -38,6 +38,15 @@ def row(*stems: str) -> Callable[[Callable[[Sequence[str]], Kernel]], Callable[[
     return register
 
 
+def lanes(*stems: str) -> Callable[[Kernel], Kernel]:
+    """A row's function of lanes itself, with the rest of the name, which ends with a type, in front."""
+
+    def register(function: Kernel) -> Kernel:
+        return row(*stems)(lambda rest: partial(function, rest) if form(rest[-1]) else function)
+
+    return register
+
+
 @cache
 def value_of(name: str) -> Kernel | None:
     """The function of an intrinsic without its `llvm.nvvm.`; None if there is no row for it."""
@@ -54,12 +63,7 @@ def value_of(name: str) -> Kernel | None:
 @cache
 def form(word: str) -> Form:
     """The form of PTX's scalar type."""
-    if word[:2] == "bf" or word[0] == "f":
-        row_ = dtype(word)
-        lanes = row_.numpy
-        held = F32 if lanes == scalars.BF16 else lanes
-        return Form(word, scalars.Class.FLOAT, row_.bits, held, np.dtype(f"u{lanes.itemsize}"), lanes)
-    return integer(int(word[1:]))
+    return scalars.float_form(dtype(word)) if word[:2] == "bf" or word[0] == "f" else integer(int(word[1:]))
 
 
 def reading(word: str) -> Callable[[Form, Array], Array]:
@@ -163,7 +167,8 @@ def _zero_sum(mode: str, total: Array, *signs: Array) -> Array:
     return np.where((total == 0) & ~positive, -np.abs(total), total)
 
 
-def _sum_of(mode: str, word: str, is_difference: bool) -> Binary:
+def _sum_of(is_difference: bool, rest: Sequence[str]) -> Binary:
+    mode, word = rest
     of = form(word)
 
     def run(one: Array, other: Array) -> Array:
@@ -181,14 +186,7 @@ def _sum_of(mode: str, word: str, is_difference: bool) -> Binary:
     return run
 
 
-@row("add")
-def add(rest: Sequence[str]) -> Binary:
-    return _sum_of(rest[0], rest[1], False)
-
-
-@row("sub")
-def sub(rest: Sequence[str]) -> Binary:
-    return _sum_of(rest[0], rest[1], True)
+ROWS["add"], ROWS["sub"] = partial(_sum_of, False), partial(_sum_of, True)
 
 
 def _exactly(apart: Callable[..., Fraction], of: Form, mode: str, nearest: Callable[..., Array]) -> Kernel:
@@ -216,17 +214,26 @@ def _product_apart(rounded: Fraction, a: Fraction, b: Fraction, c: Fraction = Fr
     return a * b + c - rounded
 
 
+def _square_apart(rounded: Fraction, a: Fraction) -> Fraction:
+    return a - rounded * rounded
+
+
+def _quotient_apart(rounded: Fraction, a: Fraction, b: Fraction) -> Fraction:
+    return a / b - rounded
+
+
 @row("mul")
 def mul(rest: Sequence[str]) -> Binary:
     mode, word = rest
     of = form(word)
-    if of.lanes == F32:
-        return lambda a, b: _directed_f32(of, mode, a.astype(F64) * b.astype(F64))
-    return _exactly(_product_apart, of, mode, np.multiply)
+    if of.lanes != F32:
+        return _exactly(_product_apart, of, mode, np.multiply)
 
+    def run(a: Array, b: Array) -> Array:
+        exact = a.astype(F64) * b.astype(F64)
+        return np.where(np.isfinite(exact), _towards(of, mode, exact, np.zeros_like(exact)), exact.astype(F32))
 
-def _directed_f32(of: Form, mode: str, exact: Array) -> Array:
-    return np.where(np.isfinite(exact), _towards(of, mode, exact, np.zeros_like(exact)), exact.astype(F32))
+    return run
 
 
 @row("fma")
@@ -297,7 +304,7 @@ def _directed_root(name: str, mode: str, of: Form) -> Unary:
         quotient = _quotient_towards(mode, of)
         return lambda x: quotient(np.ones_like(x), x)
     if of.lanes != F32:
-        return _exactly(_root_apart, of, mode, np.sqrt)
+        return _exactly(_square_apart, of, mode, np.sqrt)
 
     def run(x: Array) -> Array:
         nearest = np.sqrt(x)
@@ -306,10 +313,6 @@ def _directed_root(name: str, mode: str, of: Form) -> Unary:
         return np.where(np.isfinite(nearest), _step(of, MODES[mode], nearest, difference), nearest)
 
     return run
-
-
-def _root_apart(rounded: Fraction, x: Fraction) -> Fraction:
-    return x - rounded * rounded
 
 
 def _quotient_towards(mode: str, of: Form) -> Binary:
@@ -326,10 +329,6 @@ def _quotient_towards(mode: str, of: Form) -> Binary:
         return np.where(is_rounded, _step(of, MODES[mode], nearest, difference), nearest)
 
     return run
-
-
-def _quotient_apart(rounded: Fraction, one: Fraction, other: Fraction) -> Fraction:
-    return one / other - rounded
 
 
 @row("div")
@@ -455,32 +454,25 @@ def mul_hi(rest: Sequence[str]) -> Binary:
     return run
 
 
-@row("mul24", "mad24")
-def mul24(rest: Sequence[str]) -> Kernel:
+@lanes("mul24", "mad24")
+def mul24(rest: Sequence[str], a: Array, b: Array, *c: Array) -> Array:
     """Products of 24 bits: `lo` is bits 0 to 31, `hi` bits 16 to 47; `sat` bounds the sum."""
     part, word = rest[0], rest[-1]
 
-    def run(a: Array, b: Array, *c: Array) -> Array:
-        def narrow(value: Array) -> Array:
-            cut = value.astype(np.int64) & 0xFFFFFF
-            return np.where(cut >= 1 << 23, cut - (1 << 24), cut) if word[0] == "s" else cut
+    def narrow(value: Array) -> Array:
+        cut = value.astype(np.int64) & 0xFFFFFF
+        return np.where(cut >= 1 << 23, cut - (1 << 24), cut) if word[0] == "s" else cut
 
-        product = narrow(a) * narrow(b) >> (16 if part == "hi" else 0)
-        total = product + (c[0] if c else 0)
-        return wrap(WORD, np.clip(total, -(1 << 31), (1 << 31) - 1) if "sat" in rest else total)
-
-    return run
+    product = narrow(a) * narrow(b) >> (16 if part == "hi" else 0)
+    total = product + (c[0] if c else 0)
+    return wrap(WORD, np.clip(total, -(1 << 31), (1 << 31) - 1) if "sat" in rest else total)
 
 
-@row("sad")
-def sad(rest: Sequence[str]) -> Kernel:
+@lanes("sad")
+def sad(rest: Sequence[str], a: Array, b: Array, c: Array) -> Array:
     of, read = form(rest[0]), reading(rest[0])
-
-    def run(a: Array, b: Array, c: Array) -> Array:
-        x, y = read(of, a), read(of, b)
-        return wrap(of, (np.maximum(x, y) - np.minimum(x, y)).astype(of.lanes) + c)
-
-    return run
+    x, y = read(of, a), read(of, b)
+    return wrap(of, (np.maximum(x, y) - np.minimum(x, y)).astype(of.lanes) + c)
 
 
 def _integer_division(word: str, is_remainder: bool) -> Binary:
@@ -506,37 +498,25 @@ def rem(rest: Sequence[str]) -> Binary:
     return _integer_division(rest[0], is_remainder=True)
 
 
-@row("shl")
-def shl(rest: Sequence[str]) -> Binary:
-    of = form(rest[0])
-    return lambda a, amount: scalars.shift_left(of, a, _amount(of, amount))
+def _shift(shift: Callable[[Form, Array, Array], Array] | None, rest: Sequence[str]) -> Binary:
+    """An amount beyond the width shifts everything out."""
+    of, is_signed = form(rest[0]), rest[0][0] == "s"
+    shift = shift or (scalars.shift_right_arithmetic if is_signed else scalars.shift_right_logical)
+    return lambda a, n: shift(of, a, np.minimum(unsigned(WORD, n), np.uint32(of.bits)).astype(of.lanes))
 
 
-@row("shr")
-def shr(rest: Sequence[str]) -> Binary:
-    of = form(rest[0])
-    shift = scalars.shift_right_arithmetic if rest[0][0] == "s" else scalars.shift_right_logical
-    return lambda a, amount: shift(of, a, _amount(of, amount))
+ROWS["shl"], ROWS["shr"] = partial(_shift, scalars.shift_left), partial(_shift, None)
 
 
-def _amount(of: Form, amount: Array) -> Array:
-    """An unsigned amount of 32 bits, at most the width, as lanes of `of`."""
-    return np.minimum(unsigned(WORD, amount), np.uint32(of.bits)).astype(of.lanes)
-
-
-@row("shf")
-def shf(rest: Sequence[str]) -> Kernel:
+@lanes("shf")
+def shf(rest: Sequence[str], a: Array, b: Array, c: Array) -> Array:
     """The upper word of (b:a) << c, or the lower of (b:a) >> c."""
     to_left, wraps = rest[0] == "l", rest[1] == "wrap"
-
-    def run(a: Array, b: Array, c: Array) -> Array:
-        amount = unsigned(WORD, c).astype(np.uint64)
-        amount = amount & np.uint64(31) if wraps else np.minimum(amount, np.uint64(32))
-        both = unsigned(WORD, b).astype(np.uint64) << np.uint64(32) | unsigned(WORD, a).astype(np.uint64)
-        found = (both << amount) >> np.uint64(32) if to_left else both >> amount
-        return found.astype(np.uint32).view(np.int32)
-
-    return run
+    amount = unsigned(WORD, c).astype(np.uint64)
+    amount = amount & np.uint64(31) if wraps else np.minimum(amount, np.uint64(32))
+    both = unsigned(WORD, b).astype(np.uint64) << np.uint64(32) | unsigned(WORD, a).astype(np.uint64)
+    found = (both << amount) >> np.uint64(32) if to_left else both >> amount
+    return found.astype(np.uint32).view(np.int32)
 
 
 @row("prmt")
@@ -574,152 +554,113 @@ def _position(mode: str, low: Array, number: int) -> Array:
             return (low & 1) * 2 + (number & 1)
 
 
-@row("lop3")
-def lop3(rest: Sequence[str]) -> Kernel:
+@lanes("lop3")
+def lop3(rest: Sequence[str], a: Array, b: Array, c: Array, table: Array) -> Array:
     """Each bit of the result is the bit of the table at the place that the three bits spell."""
-
-    def run(a: Array, b: Array, c: Array, table: Array) -> Array:
-        numbers = table.reshape(-1)
-        look_up, found = int(numbers[0]), np.zeros((1, 1), np.int32)
-        for place in range(8):
-            if look_up >> place & 1:
-                terms = [x if place & bit else ~x for x, bit in ((a, 4), (b, 2), (c, 1))]
-                found = found | (terms[0] & terms[1] & terms[2])
-        return found
-
-    return run
+    numbers = table.reshape(-1)
+    look_up, found = int(numbers[0]), np.zeros((1, 1), np.int32)
+    for place in range(8):
+        if look_up >> place & 1:
+            terms = [x if place & bit else ~x for x, bit in ((a, 4), (b, 2), (c, 1))]
+            found = found | (terms[0] & terms[1] & terms[2])
+    return found
 
 
-@row("bfe")
-def bfe(rest: Sequence[str]) -> Kernel:
+@lanes("bfe")
+def bfe(rest: Sequence[str], a: Array, position: Array, length: Array) -> Array:
     """`length` bits from `position` on; a signed field is extended with its top bit, beyond the operand with the operand's."""
     word = rest[0]
     of = form(word)
-
-    def run(a: Array, position: Array, length: Array) -> Array:
-        start, count = (value.astype(np.int64) & 0xFF for value in (position, length))
-        value = reading(word)(of, a)
-        shifted = value >> np.minimum(start, of.bits - 1).astype(value.dtype)
-        if word[0] == "u":
-            shifted = np.where(start >= of.bits, value.dtype.type(0), shifted)
-        kept = np.minimum(count, of.bits)
-        if word[0] == "s":
-            # The sign is that of the field's last bit inside the operand.
-            kept = np.where(start + kept > of.bits, np.maximum(of.bits - np.minimum(start, of.bits - 1), 1), kept)
-            spare = np.minimum(of.bits - kept, of.bits - 1).astype(value.dtype)
-            found = shifted << spare >> spare
-        else:
-            one = np.ones((1, 1), value.dtype)
-            below = (one << np.minimum(kept, of.bits - 1).astype(value.dtype)) - one
-            found = np.where(kept >= of.bits, shifted, shifted & below)
-        return wrap(of, np.where(count == 0, value.dtype.type(0), found))
-
-    return run
+    start, count = (value.astype(np.int64) & 0xFF for value in (position, length))
+    value = reading(word)(of, a)
+    shifted = value >> np.minimum(start, of.bits - 1).astype(value.dtype)
+    if word[0] == "u":
+        shifted = np.where(start >= of.bits, value.dtype.type(0), shifted)
+    kept = np.minimum(count, of.bits)
+    if word[0] == "s":
+        # The sign is that of the field's last bit inside the operand.
+        kept = np.where(start + kept > of.bits, np.maximum(of.bits - np.minimum(start, of.bits - 1), 1), kept)
+        spare = np.minimum(of.bits - kept, of.bits - 1).astype(value.dtype)
+        found = shifted << spare >> spare
+    else:
+        one = np.ones((1, 1), value.dtype)
+        below = (one << np.minimum(kept, of.bits - 1).astype(value.dtype)) - one
+        found = np.where(kept >= of.bits, shifted, shifted & below)
+    return wrap(of, np.where(count == 0, value.dtype.type(0), found))
 
 
-@row("bfi")
-def bfi(rest: Sequence[str]) -> Kernel:
+@lanes("bfi")
+def bfi(rest: Sequence[str], a: Array, b: Array, position: Array, length: Array) -> Array:
     """`b` with `length` of its bits, from `position` on, replaced by the lowest of `a`."""
     of = form(rest[0])
-
-    def run(a: Array, b: Array, position: Array, length: Array) -> Array:
-        start, count = (np.minimum(value.astype(np.int64) & 0xFF, of.bits) for value in (position, length))
-        ones = scalars.constant(of, -1)
-        low = scalars.shift_left(of, ones, count.astype(of.lanes))
-        mask = scalars.shift_left(of, ~low, start.astype(of.lanes))
-        return b & ~mask | scalars.shift_left(of, a, start.astype(of.lanes)) & mask
-
-    return run
+    start, count = (np.minimum(value.astype(np.int64) & 0xFF, of.bits) for value in (position, length))
+    ones = scalars.constant(of, -1)
+    low = scalars.shift_left(of, ones, count.astype(of.lanes))
+    mask = scalars.shift_left(of, ~low, start.astype(of.lanes))
+    return b & ~mask | scalars.shift_left(of, a, start.astype(of.lanes)) & mask
 
 
-@row("bfind")
-def bfind(rest: Sequence[str]) -> Kernel:
+@lanes("bfind")
+def bfind(rest: Sequence[str], a: Array) -> Array:
     """The place of the highest bit that is not the sign; all ones where there is none."""
     word, counts_shift = rest[-1], "shiftamt" in rest
     of = form(word)
-
-    def run(a: Array) -> Array:
-        value = np.where(a < 0, ~a, a) if word[0] == "s" else a
-        zeros = scalars.leading_zeros(of, value).astype(np.int32)
-        found = zeros if counts_shift else of.bits - 1 - zeros
-        return np.where(zeros == of.bits, np.int32(-1), found).astype(np.int32)
-
-    return run
+    value = np.where(a < 0, ~a, a) if word[0] == "s" else a
+    zeros = scalars.leading_zeros(of, value).astype(np.int32)
+    found = zeros if counts_shift else of.bits - 1 - zeros
+    return np.where(zeros == of.bits, np.int32(-1), found).astype(np.int32)
 
 
-@row("fns")
-def fns(rest: Sequence[str]) -> Kernel:
+@lanes("fns")
+def fns(rest: Sequence[str], mask: Array, base: Array, n: Array) -> Array:
     """The place of the n-th set bit at or above `base` (below, for a negative n); all ones where there is none. n = 0: `base` if set."""
-
-    def run(mask: Array, base: Array, n: Array) -> Array:
-        bits, start, n = unsigned(WORD, mask), unsigned(WORD, base).astype(np.int64), n.astype(np.int64)
-        step = np.where(n < 0, -1, 1)
-        left, found = (
-            np.where(n == 0, 1, np.abs(n)),
-            np.full(np.broadcast_shapes(mask.shape, base.shape, n.shape), -1, np.int32),
-        )
-        for number in range(32):
-            place = start + step * number
-            is_there = (place >= 0) & (place < 32) & ((n != 0) | (number == 0))
-            is_set = is_there & (bits >> np.where(is_there, place, 0).astype(bits.dtype) & 1 != 0)
-            found = np.where(is_set & (left == 1), place, found).astype(np.int32)
-            left = left - is_set
-        return found
-
-    return run
+    bits, start, n = unsigned(WORD, mask), unsigned(WORD, base).astype(np.int64), n.astype(np.int64)
+    step = np.where(n < 0, -1, 1)
+    left = np.where(n == 0, 1, np.abs(n))
+    found = np.full(np.broadcast_shapes(mask.shape, base.shape, n.shape), -1, np.int32)
+    for number in range(32):
+        place = start + step * number
+        is_there = (place >= 0) & (place < 32) & ((n != 0) | (number == 0))
+        is_set = is_there & (bits >> np.where(is_there, place, 0).astype(bits.dtype) & 1 != 0)
+        found = np.where(is_set & (left == 1), place, found).astype(np.int32)
+        left = left - is_set
+    return found
 
 
-@row("szext")
-def szext(rest: Sequence[str]) -> Kernel:
+@lanes("szext")
+def szext(rest: Sequence[str], a: Array, b: Array) -> Array:
     """The lowest `b` bits, extended."""
     mode, word = rest
-
-    def run(a: Array, b: Array) -> Array:
-        count = unsigned(WORD, b).astype(np.int64)
-        count = count & 31 if mode == "wrap" else np.minimum(count, 32)
-        value = a.astype(np.int64) & ((np.int64(1) << count) - 1)
-        is_negative = (word[0] == "s") & (count > 0) & (value >> np.maximum(count - 1, 0) & 1 != 0)
-        return wrap(WORD, np.where(is_negative, value - (np.int64(1) << count), value))
-
-    return run
+    count = unsigned(WORD, b).astype(np.int64)
+    count = count & 31 if mode == "wrap" else np.minimum(count, 32)
+    value = a.astype(np.int64) & ((np.int64(1) << count) - 1)
+    is_negative = (word[0] == "s") & (count > 0) & (value >> np.maximum(count - 1, 0) & 1 != 0)
+    return wrap(WORD, np.where(is_negative, value - (np.int64(1) << count), value))
 
 
-@row("bmsk")
-def bmsk(rest: Sequence[str]) -> Kernel:
+@lanes("bmsk")
+def bmsk(rest: Sequence[str], a: Array, b: Array) -> Array:
     """`b` ones from place `a` on."""
-
-    def run(a: Array, b: Array) -> Array:
-        start, count = (unsigned(WORD, value).astype(np.int64) for value in (a, b))
-        start, count = (value & 31 if rest[0] == "wrap" else np.minimum(value, 32) for value in (start, count))
-        return wrap(WORD, ((np.int64(1) << count) - 1) << start)
-
-    return run
+    start, count = (unsigned(WORD, value).astype(np.int64) for value in (a, b))
+    start, count = (value & 31 if rest[0] == "wrap" else np.minimum(value, 32) for value in (start, count))
+    return wrap(WORD, ((np.int64(1) << count) - 1) << start)
 
 
-@row("dp4a")
-def dp4a(rest: Sequence[str]) -> Kernel:
-    first, second = rest
+def _dot(count: int, rest: Sequence[str]) -> Kernel:
+    """The sum of `c` and of the products of two or four parts of `a` with as many bytes of `b`."""
+    *part, first, second = rest
+    start, bits = 16 if part == ["hi"] else 0, 32 // count
 
     def run(a: Array, b: Array, c: Array) -> Array:
         total = c.astype(np.int64)
-        for number in range(4):
-            total = total + _field(first, a, 8 * number, 8) * _field(second, b, 8 * number, 8)
+        for number in range(count):
+            total = total + _field(first, a, bits * number, bits) * _field(second, b, start + 8 * number, 8)
         return wrap(WORD, total)
 
     return run
 
 
-@row("dp2a")
-def dp2a(rest: Sequence[str]) -> Kernel:
-    part, first, second = rest
-
-    def run(a: Array, b: Array, c: Array) -> Array:
-        total, start = c.astype(np.int64), 16 if part == "hi" else 0
-        for number in range(2):
-            total = total + _field(first, a, 16 * number, 16) * _field(second, b, start + 8 * number, 8)
-        return wrap(WORD, total)
-
-    return run
+ROWS["dp2a"], ROWS["dp4a"] = partial(_dot, 2), partial(_dot, 4)
 
 
 def _mean(x: Array, y: Array) -> Array:

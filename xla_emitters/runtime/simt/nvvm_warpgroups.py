@@ -27,11 +27,10 @@ from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir.mma_shapes import BITS, Wgmma
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.simt.code import Kernel
 from xla_emitters.runtime.simt.gpu_rules import thread_numbers
 from xla_emitters.runtime.simt.llvm_rules import load_value
 from xla_emitters.runtime.simt.machine import Machine, Value
-from xla_emitters.runtime.simt.memory import WINDOW_BITS, Space
+from xla_emitters.runtime.simt.memory import WINDOW_BITS, Space, Watcher
 from xla_emitters.runtime.simt.nvvm_matrices import GROUP, WITHIN, elements_of, places, rounded
 from xla_emitters.runtime.simt.scalars import F64
 
@@ -50,48 +49,37 @@ UNWAITED = "wgmma.unwaited."
 """How the intrinsic begins that ends with the name of a register: the next op uses it before its product is complete."""
 
 
-def unwaited(op: Operation, register: str) -> Kernel:
+def unwaited(register: str, op: Operation, machine: Machine) -> None:
     """Tells the race detector; does nothing else."""
-
-    def run(machine: Machine) -> None:
-        for watcher in machine.memory.watchers:
-            watcher.unwaited(machine.memory, op, machine.active, register)
-
-    return run
+    machine.memory.tell(Watcher.unwaited, op, machine.active, register)
 
 
-def wgmma(op: Operation, shape: Wgmma) -> Kernel:
+def wgmma(shape: Wgmma, op: Operation, machine: Machine, *operands: Any) -> Value:
     numbers = shape.columns // 2
     of_d = numbers // 2 if shape.to == "f16" else numbers
     number = np.arange(numbers)
     row = (GROUP[:, None] + 8 * (number // 2 % 2))[None] + 16 * np.arange(4)[:, None, None]
     row, column = row.reshape(WARPGROUP, -1), np.tile(number // 4 * 8 + WITHIN[:, None] * 2 + number % 2, (4, 1))
-
-    def run(machine: Machine, *operands: Any) -> Value:
-        lanes = _whole_warpgroups(machine, op)
-        groups = lanes.reshape(machine.shape[0], -1, WARPGROUP)[..., 0]
-        of_a, (scale_d, scale_a, scale_b, trans_a, trans_b) = operands[of_d:-6], operands[-5:]
-        if len(of_a) == 1:
-            a = _from_memory(machine, op, shape.a, of_a[0], 64, shape.depth, machine.uniform(trans_a))[groups]
-        else:
-            a = _from_registers(machine, shape, of_a)[groups]
-        b = _from_memory(machine, op, shape.b, operands[-6], shape.columns, shape.depth, machine.uniform(trans_b))[
-            groups
-        ]
-        given = _by_groups(machine, operands[:of_d])[groups]
-        c = elements_of("f16", given).reshape(*given.shape[:2], numbers) if shape.to == "f16" else given.astype(F64)
-        with np.errstate(all="ignore"):
-            sign = _sign(machine, scale_a) * _sign(machine, scale_b)
-            sums = sign * (a @ b.swapaxes(-1, -2))[:, row, column]
-            keeps = np.broadcast_to(scale_d, machine.shape).reshape(*groups.shape, WARPGROUP)[groups]
-            found = rounded(shape.to, shape.saturates, sums + np.where(keeps[..., None], c, 0))
-        if shape.to == "f16":
-            found = np.ascontiguousarray(found).view(np.int32)
-        whole = np.zeros((*groups.shape, WARPGROUP, of_d), found.dtype)
-        whole[groups] = found
-        return tuple(whole[..., n].reshape(machine.shape) for n in range(of_d))
-
-    return run
+    lanes = _whole_warpgroups(machine, op)
+    groups = lanes.reshape(machine.shape[0], -1, WARPGROUP)[..., 0]
+    of_a, (scale_d, scale_a, scale_b, trans_a, trans_b) = operands[of_d:-6], operands[-5:]
+    if len(of_a) == 1:
+        a = _from_memory(machine, op, shape.a, of_a[0], 64, shape.depth, machine.uniform(trans_a))[groups]
+    else:
+        a = _from_registers(machine, shape, of_a)[groups]
+    b = _from_memory(machine, op, shape.b, operands[-6], shape.columns, shape.depth, machine.uniform(trans_b))[groups]
+    given = _by_groups(machine, operands[:of_d])[groups]
+    c = elements_of("f16", given).reshape(*given.shape[:2], numbers) if shape.to == "f16" else given.astype(F64)
+    with np.errstate(all="ignore"):
+        sign = _sign(machine, scale_a) * _sign(machine, scale_b)
+        sums = sign * (a @ b.swapaxes(-1, -2))[:, row, column]
+        keeps = np.broadcast_to(scale_d, machine.shape).reshape(*groups.shape, WARPGROUP)[groups]
+        found = rounded(shape.to, shape.saturates, sums + np.where(keeps[..., None], c, 0))
+    if shape.to == "f16":
+        found = np.ascontiguousarray(found).view(np.int32)
+    whole = np.zeros((*groups.shape, WARPGROUP, of_d), found.dtype)
+    whole[groups] = found
+    return tuple(whole[..., n].reshape(machine.shape) for n in range(of_d))
 
 
 def _sign(machine: Machine, scale: Array) -> int:
@@ -100,7 +88,7 @@ def _sign(machine: Machine, scale: Array) -> int:
 
 def _whole_warpgroups(machine: Machine, op: Operation) -> Array:
     """The active lanes. raises ExecutionError unless all 128 threads of each group that is here are"""
-    lanes = np.broadcast_to(np.True_ if machine.active is None else machine.active, machine.shape)
+    lanes = machine.lanes
     if machine.launch.threads % WARPGROUP:
         machine.refuse(op, lanes, f"is run by a block whose threads are no multiple of {WARPGROUP}")
     groups = lanes.reshape(machine.shape[0], -1, WARPGROUP)
@@ -143,7 +131,6 @@ def _from_memory(
     width = _SWIZZLES[swizzle or 0]
     start = _shared_address(machine, op, (bits & np.uint64(0x3FFF)).astype(np.int64) << 4)
     count, parts = rows * depth // each, list[Array]()
-    lanes = np.broadcast_to(np.True_ if machine.active is None else machine.active, machine.shape)
     for first in range(0, count, WARPGROUP):
         chunk = first + thread_numbers(machine) % WARPGROUP
         if is_along_rows:
@@ -157,7 +144,7 @@ def _from_memory(
         else:
             row, half = np.divmod(chunk, 2)
             offset = row // 8 * stride + row % 8 * width + half * (16 if swizzle else leading)
-        with machine.only(lanes & (chunk < count)):
+        with machine.only(machine.lanes & (chunk < count)):
             loaded: Any = load_value(op, _SIXTEEN_BYTES, 16, machine, swizzled(start + offset, width))
         parts.append(np.stack([np.broadcast_to(part, machine.shape) for part in loaded], axis=-1))
     words = np.stack(parts, axis=1).reshape(machine.shape[0], len(parts), -1, WARPGROUP, 4).swapaxes(1, 2)

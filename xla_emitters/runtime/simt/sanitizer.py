@@ -152,8 +152,7 @@ class Sanitizer(Watcher):
             memory.fail(access.op, (visitor, thread), what)
 
     def barrier(self, memory: Memory, active: Array | None) -> None:
-        lanes = np.broadcast_to(np.True_ if active is None else active, self._stamps.shape)
-        here = np.logical_or.reduce(lanes, axis=1)
+        here = self._active_blocks(active)
         self._next_epoch(memory, here)
         self._begins(here, self._epochs)
 
@@ -202,9 +201,7 @@ class Sanitizer(Watcher):
                     clocks.known[lanes, -1] = clocks.known[lanes].max(axis=-1)
 
     def cluster_barrier(self, memory: Memory, active: Array, relaxed: Array | None = None) -> None:
-        here = np.logical_or.reduce(
-            np.broadcast_to(active, self._stamps.shape).reshape(-1, memory.cluster, active.shape[1]), axis=(1, 2)
-        )
+        here = np.logical_or.reduce(self._whole(active).reshape(-1, memory.cluster, active.shape[1]), axis=(1, 2))
         latest = self._epochs.reshape(-1, memory.cluster).max(axis=1).repeat(memory.cluster)
         here = here.repeat(memory.cluster)
         self._visits = {rows: visit for rows, visit in self._visits.items() if not here[rows[0]]}
@@ -221,13 +218,11 @@ class Sanitizer(Watcher):
             self._of_clusters = np.where(here[:, None], np.maximum(self._of_clusters, told), self._of_clusters)
 
     def warp_barrier(self, memory: Memory, active: Array | None) -> None:
-        lanes = np.broadcast_to(np.True_ if active is None else active, self._stamps.shape)
-        self._next_epoch(memory, np.logical_or.reduce(lanes, axis=1))
-        self._by_threads().meet_in_warps(lanes, self._epochs)
+        self._next_epoch(memory, self._active_blocks(active))
+        self._by_threads().meet_in_warps(self._whole(active), self._epochs)
 
     def proxy_fence(self, memory: Memory, active: Array | None) -> None:
-        lanes = np.broadcast_to(np.True_ if active is None else active, self._stamps.shape)
-        here = np.logical_or.reduce(lanes, axis=1)
+        here = self._active_blocks(active)
         self._next_epoch(memory, here)
         self._fences = np.where(here, self._epochs, self._fences)
         self._by_threads()
@@ -241,10 +236,14 @@ class Sanitizer(Watcher):
         # Where there are more than half of all epochs, those left are for barriers.
         self._next_epoch(memory, self._active_blocks(active) & (self._epochs < 1 << EPOCH_BITS - 1))
         clocks = self._by_threads()
-        clocks.fences = np.where(np.True_ if active is None else active, self._epochs[:, None], clocks.fences)
+        clocks.fences = np.where(self._whole(active), self._epochs[:, None], clocks.fences)
+
+    def _whole(self, active: Array | None) -> Array:
+        """A mask of lanes, bool (blocks, threads)."""
+        return np.broadcast_to(np.ones((1, 1), np.bool_) if active is None else active, self._stamps.shape)
 
     def _active_blocks(self, active: Array | None) -> Array:
-        return np.logical_or.reduce(np.broadcast_to(np.True_ if active is None else active, self._stamps.shape), axis=1)
+        return self._whole(active).any(axis=1)
 
     def _by_threads(self) -> ThreadClocks:
         """What orders threads of a block besides its barriers, from here on."""
@@ -259,7 +258,7 @@ class Sanitizer(Watcher):
         if is_release(access.op):
             (self.block_fence if is_of_block(access.op) else self.fence)(memory, access.active)
         if self._clocks is not None:
-            self._clocks.publish(np.True_ if access.active is None else access.active)
+            self._clocks.publish(self._whole(access.active))
         if is_global:
             self._fenced_blocks.announce(self._active_blocks(access.active))
 
@@ -344,9 +343,8 @@ class Sanitizer(Watcher):
                 self._see(lanes, before, lanes.find(shadow.of(Touch.UPDATE)), is_global=is_global)
 
     def _visit(self, access: Access, owners: Array) -> None:
-        active, rows = np.True_ if access.active is None else access.active, np.arange(len(self._stamps))[:, None]
         owners = np.broadcast_to(owners, self._stamps.shape)
-        away = active & (owners != rows)
+        away = self._whole(access.active) & (owners != np.arange(len(self._stamps))[:, None])
         if not away.any():
             return
         for row, thread in np.argwhere(away).tolist():
@@ -355,9 +353,8 @@ class Sanitizer(Watcher):
     # ------------------------------------------------------------------------------------------ asynchronous accesses
 
     def _issue(self, access: Access, shadow: Shadow, lanes: Lanes, flight: Flight) -> None:
-        starts, shape = lanes.units * shadow.unit, self._stamps.shape
-        active = np.broadcast_to(np.True_ if access.active is None else access.active, shape)
-        numbers, block = np.flatnonzero(active), starts[:, 0] // access.buffer.stride
+        starts = lanes.units * shadow.unit
+        numbers, block = np.flatnonzero(self._whole(access.active)), starts[:, 0] // access.buffer.stride
         is_bulk = flight is Flight.COPY and not isinstance(access.op, CpAsyncOp)
         copies = Copies(shadow, starts, shadow.unit, block, numbers, numbers, self._ops[access.op], is_bulk)
         self._flights[flight].issue(copies)

@@ -34,7 +34,7 @@ from xdsl.dialects.builtin import ComplexType, IndexType, IntegerType, TensorTyp
 from xdsl.ir import Attribute
 
 from xla_emitters.dialects.mlir.llvm import LLVMPointerType
-from xla_emitters.dtypes import Array, Kind, dtype_of
+from xla_emitters.dtypes import Array, DType, Kind, dtype_of
 from xla_emitters.errors import Unsupported
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -129,11 +129,16 @@ def form_of(ir_type: Attribute) -> Form:
         case _:
             pass
     row = dtype_of(ir_type)
-    lanes = row.numpy
     if isinstance(ir_type, ComplexType):
-        return Form(row.name, Class.COMPLEX, row.bits, lanes, lanes, lanes)
+        return Form(row.name, Class.COMPLEX, row.bits, row.numpy, row.numpy, row.numpy)
     if row.kind is not Kind.FLOAT:
         raise Unsupported(f"the executor does not support values of type '{ir_type}'", stage="simt")
+    return float_form(row)
+
+
+def float_form(row: DType) -> Form:
+    """The form of a float type."""
+    lanes = row.numpy
     return Form(row.name, Class.FLOAT, row.bits, F32 if lanes == BF16 else lanes, np.dtype(f"u{lanes.itemsize}"), lanes)
 
 

@@ -167,10 +167,23 @@ class Extents:
             number = number // count
         return found[::-1] if self.is_last_fastest else found
 
-
-def iterations_of(ranges: Sequence[tuple[Array, Array, Array]]) -> Array:
-    """The number of iterations of each lane."""
-    return reduce(np.multiply, (count for _, _, count in ranges), np.ones((1, 1), np.int64))
+    def run(
+        self,
+        machine: Machine,
+        op: Operation,
+        frame: Frame,
+        values: list[Value],
+        visit: Callable[[Sequence[Value], list[Value]], list[Value]],
+        first: Array,
+        step: int,
+    ) -> list[Value]:
+        """The values after those iterations of each lane whose numbers are `first`, `first` + `step` ..."""
+        ranges = self.ranges(machine, op, frame)
+        iterations = reduce(np.multiply, (count for _, _, count in ranges), np.ones((1, 1), np.int64))
+        while machine.split(unfinished := first < iterations) is not False:
+            values = machine.choose(unfinished, partial(visit, self.indices(ranges, first), values), values.copy)
+            first = first + step
+        return values
 
 
 @RULES.control(scf.ParallelOp)
@@ -185,19 +198,12 @@ def parallel(op: scf.ParallelOp, scope: FrameSlots) -> Step:
     combine = [scope.body(region.block) for region in terminator.reductions]
 
     def run(machine: Machine, frame: Frame) -> None:
+        def visit(indices: Sequence[Value], values: list[Value]) -> list[Value]:
+            pairs = zip(combine, values, body.run(machine, frame, indices), strict=True)
+            return [reduction.run(machine, frame, [one, other])[0] for reduction, one, other in pairs]
+
         values: list[Value] = [frame[slot] for slot in inits]
-        ranges = extents.ranges(machine, op, frame)
-        iterations, number = iterations_of(ranges), np.zeros((1, 1), np.int64)
-        while machine.split(unfinished := number < iterations) is not False:
-
-            def visit(number: Array = number, values: list[Value] = values) -> list[Value]:
-                found = body.run(machine, frame, extents.indices(ranges, number))
-                pairs = zip(combine, values, found, strict=True)
-                return [reduction.run(machine, frame, [one, other])[0] for reduction, one, other in pairs]
-
-            values = machine.choose(unfinished, visit, values.copy)
-            number = number + 1
-        write(frame, results, values)
+        write(frame, results, extents.run(machine, op, frame, values, visit, np.zeros((1, 1), np.int64), 1))
 
     return run
 
@@ -216,27 +222,25 @@ def forall(op: ForallOp, scope: FrameSlots) -> Step:
     put = _insertions(op, scope)
 
     def run(machine: Machine, frame: Frame) -> None:
+        def visit(indices: Sequence[Value], values: list[Value]) -> list[Value]:
+            body.run(machine, frame, [*indices, *values])
+            return put(frame, values)
+
         values: list[Value] = [frame[slot] for slot in outputs]
-        ranges = extents.ranges(machine, op, frame)
-        iterations, number = iterations_of(ranges), thread_numbers(machine)
-        while machine.split(unfinished := number < iterations) is not False:
-
-            def visit(number: Array = number, values: list[Value] = values) -> list[Value]:
-                body.run(machine, frame, [*extents.indices(ranges, number), *values])
-                return put(machine, frame, values)
-
-            values = machine.choose(unfinished, visit, values.copy)
-            number = number + machine.launch.threads
-        write(frame, results, values)
+        first, step = thread_numbers(machine), machine.launch.threads
+        write(frame, results, extents.run(machine, op, frame, values, visit, first, step))
 
     return run
 
 
-def _insertions(op: ForallOp, scope: FrameSlots) -> Callable[[Machine, Frame, list[Value]], list[Value]]:
-    """The step of `in_parallel`, which replaces shared outs as a whole. raises Unsupported for another op, and for a part of an out"""
+def _insertions(op: ForallOp, scope: FrameSlots) -> Callable[[Frame, list[Value]], list[Value]]:
+    """The step of `in_parallel`, which replaces shared outs as a whole.
+
+    raises Unsupported for another op, and for a part of an out; when it runs, for a tensor of another buffer
+    """
     terminator = op.body.block.last_op
     assert isinstance(terminator, InParallelOp)
-    pieces: list[tuple[int, Callable[[Machine, Frame, Value], Value]]] = []
+    pieces: list[tuple[int, int]] = []
     for piece in terminator.body.block.ops:
         if not isinstance(piece, ParallelInsertSliceOp):
             raise Unsupported(f"{piece.name} in {terminator.name}", stage="simt")
@@ -245,25 +249,17 @@ def _insertions(op: ForallOp, scope: FrameSlots) -> Callable[[Machine, Frame, li
         is_whole = [tuple(n.get_values()) for n in static] == [(0,) * len(shape), shape, (1,) * len(shape)]
         if not is_whole:
             raise Unsupported(f"{piece.name} into a part of a shared out", stage="simt", details=(str(piece),))
-        pieces.append((list(op.shared_outs).index(piece.dest), _whole(piece, scope)))  # pyright: ignore[reportArgumentType]
+        pieces.append((list(op.shared_outs).index(piece.dest), scope.slot(piece.source)))  # pyright: ignore[reportArgumentType]
 
-    def run(machine: Machine, frame: Frame, values: list[Value]) -> list[Value]:
+    def run(frame: Frame, values: list[Value]) -> list[Value]:
         found = list(values)
-        for number, piece in pieces:
-            found[number] = piece(machine, frame, found[number])
+        for number, slot in pieces:
+            source, out = frame[slot], found[number]
+            if not isinstance(out, Tensor) or not isinstance(source, Tensor) or source.buffer is not out.buffer:
+                raise Unsupported(
+                    f"{ParallelInsertSliceOp.name} that replaces a shared out by another tensor", stage="simt"
+                )
+            found[number] = source
         return found
-
-    return run
-
-
-def _whole(op: ParallelInsertSliceOp, scope: FrameSlots) -> Callable[[Machine, Frame, Value], Value]:
-    """Replaces a shared out as a whole. raises Unsupported, when it runs, for a tensor of another buffer."""
-    slot = scope.slot(op.source)
-
-    def run(machine: Machine, frame: Frame, out: Value) -> Value:
-        source = frame[slot]
-        if not isinstance(out, Tensor) or not isinstance(source, Tensor) or source.buffer is not out.buffer:
-            raise Unsupported(f"{op.name} that replaces a shared out by another tensor", stage="simt")
-        return source
 
     return run

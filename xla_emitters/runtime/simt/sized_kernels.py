@@ -24,14 +24,13 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError
 from xla_emitters.program import LaunchDimensions
 from xla_emitters.rewrite.kernel_entry import entry_of_kernel
-from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.code import BlockCode, BlockGraph, Compiler, FrameSlots
-from xla_emitters.runtime.simt.execute import RULES, CallersArray, chunks, memory_of
+from xla_emitters.runtime.simt.code import Compiler, FrameSlots, FunctionCode
+from xla_emitters.runtime.simt.execute import RULES, chunks, memory_of
 from xla_emitters.runtime.simt.follow import followed
 from xla_emitters.runtime.simt.fusion_loops import ALIGNMENT, bind
 from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.memory import Memory, Space, Watcher
-from xla_emitters.runtime.simt.scalars import INDEX, form_of
+from xla_emitters.runtime.simt.scalars import form_of
 
 
 @dataclass(frozen=True)
@@ -45,8 +44,7 @@ class SizedKernel:
     name: str
     types: tuple[Attribute, ...]
     shared: tuple[Attribute, ...]
-    code: BlockCode | BlockGraph = field(repr=False)
-    slots: int = field(repr=False)
+    function: FunctionCode = field(repr=False)
 
     @staticmethod
     def of(module: ModuleOp, watchers: Sequence[Watcher] = ()) -> SizedKernel:
@@ -60,7 +58,8 @@ class SizedKernel:
         scope = FrameSlots(Compiler.of(module, followed(RULES, watchers)))
         code = scope.region(function.body)
         shared = function.body.blocks[0].arg_types[len(types) :]
-        return SizedKernel(function.sym_name.data, types, tuple(shared), code, scope.count)
+        name = function.sym_name.data
+        return SizedKernel(name, types, tuple(shared), FunctionCode(name, scope.count, code))
 
     def __call__(
         self,
@@ -88,23 +87,16 @@ class SizedKernel:
                 memory = Memory(launch, chunk, watchers, launch_shared_bytes=shared_bytes)
                 machine = Machine(launch, chunk, memory)
                 inputs = [
-                    bind(machine, value, ir_type, f"argument {number}")
-                    if data is None
-                    else _pointer(memory, number, data)
+                    bind(machine, value, ir_type, f"argument {number}") if data is None else data.value(machine, number)
                     for number, (value, ir_type, data) in enumerate(zip(values, self.types, memories, strict=True))
                 ]
                 inputs += [_shared(machine, ir_type) for ir_type in self.shared]
-                for watcher in watchers:
-                    watcher.begin(memory)
-                self.code.run(machine, [None] * self.slots, inputs)
+                memory.tell(Watcher.begin)
+                self.function.call(machine, inputs)
+                memory.tell(Watcher.end)
         for data in memories:
             if data is not None:
                 data.unpack()
-
-
-def _pointer(memory: Memory, number: int, argument: CallersArray) -> Value:
-    buffer = memory.add(f"argument {number}", argument.data, argument.alignment, argument.writable)
-    return scalars.constant(INDEX, buffer.base)
 
 
 def _shared(machine: Machine, ir_type: Attribute) -> Value:

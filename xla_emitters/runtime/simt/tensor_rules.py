@@ -57,14 +57,9 @@ def element_index(machine: Machine, op: Operation, source: Tensor, indices: Sequ
     return index
 
 
-def extract(op: Operation) -> Kernel:
-    def run(machine: Machine, source: Tensor, *indices: Array) -> Array:
-        return element_of(machine, op, source, indices)
-
-    return run
-
-
-RULES.op(tensor.ExtractOp)(extract)
+@RULES.kernel(tensor.ExtractOp)
+def extract(op: Operation, machine: Machine, source: Tensor, *indices: Array) -> Array:
+    return element_of(machine, op, source, indices)
 
 
 def element_of(machine: Machine, op: Operation, source: Tensor, indices: Sequence[Array]) -> Array:
@@ -72,16 +67,12 @@ def element_of(machine: Machine, op: Operation, source: Tensor, indices: Sequenc
     machine.check_newest(op, source)
     memory, form = machine.memory, source.element
     index = element_index(machine, op, source, indices)
-    rows = memory.view(source.buffer, form.storage)
-    return scalars.from_bits(form, memory.gather(op, source.buffer, index, rows, machine.active))
+    return scalars.from_bits(form, memory.gather(op, source.buffer, index, form.storage, machine.active))
 
 
-@RULES.op(tensor.InsertOp)
-def insert(op: tensor.InsertOp) -> Kernel:
-    def run(machine: Machine, scalar: Array, target: Tensor, *indices: Array) -> Tensor:
-        return with_element(machine, op, target, indices, scalar)
-
-    return run
+@RULES.kernel(tensor.InsertOp)
+def insert(op: tensor.InsertOp, machine: Machine, scalar: Array, target: Tensor, *indices: Array) -> Tensor:
+    return with_element(machine, op, target, indices, scalar)
 
 
 def with_element(machine: Machine, op: Operation, target: Tensor, indices: Sequence[Array], scalar: Array) -> Tensor:
@@ -94,9 +85,8 @@ def with_element(machine: Machine, op: Operation, target: Tensor, indices: Seque
 
 def store(machine: Machine, op: Operation, target: Tensor, index: Array, scalar: Array) -> None:
     """Writes one element per active lane."""
-    rows = machine.memory.view(target.buffer, target.element.storage)
     bits = scalars.to_bits(target.element, scalar)
-    machine.memory.scatter(op, target.buffer, index, rows, bits, machine.active)
+    machine.memory.scatter(op, target.buffer, index, bits, machine.active)
 
 
 def static_shape(op: Operation, tensor_type: Attribute) -> tuple[int, ...]:

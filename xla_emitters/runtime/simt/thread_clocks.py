@@ -100,7 +100,7 @@ class ThreadClocks:
         told = np.where(who, epochs[barrier[0]], knew)
         self.barriers[barrier] = np.maximum(self.barriers.get(barrier, 0), told)
 
-    def publish(self, active: Array | np.bool_) -> None:
+    def publish(self, active: Array) -> None:
         """Threads, bool (blocks, threads), are about to access something atomically: what was before their fences is told."""
         lanes = (self.fences > 0) & active
         if not lanes.any():

@@ -17,9 +17,8 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, TensorType, VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from xla_emitters.algebra.shape_maps import row_major_strides
-from xla_emitters.dialects.mlir import vector
+from xla_emitters.dialects.mlir import llvm, vector
 from xla_emitters.dialects.mlir.vector import (
-    CombiningKindAttr,
     ExtractStridedSliceOp,
     FromElementsOp,
     InsertStridedSliceOp,
@@ -32,7 +31,7 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.arith_rules import FLOAT_OPS, INTEGER_OPS
-from xla_emitters.runtime.simt.code import Binary, Kernel, Rules, Ternary
+from xla_emitters.runtime.simt.code import Kernel, Rules, Ternary
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
 from xla_emitters.runtime.simt.scalars import Form, form_of
 from xla_emitters.runtime.simt.tensor_rules import element_index, element_of, store
@@ -231,20 +230,14 @@ def insert_strided_slice(op: Any) -> Sequence[int]:
     return list(whole.flat)
 
 
-@RULES.op(FromElementsOp)
-def from_elements(op: FromElementsOp) -> Kernel:
-    def run(machine: Machine, *elements: Array) -> Value:
-        return elements
-
-    return run
+@RULES.kernel(FromElementsOp)
+def from_elements(op: FromElementsOp, machine: Machine, *elements: Array) -> Value:
+    return elements
 
 
-@RULES.op(ToElementsOp)
-def to_elements(op: ToElementsOp) -> Kernel:
-    def run(machine: Machine, source: Elements) -> Array | list[Array]:
-        return source[0] if len(source) == 1 else list(source)
-
-    return run
+@RULES.kernel(ToElementsOp)
+def to_elements(op: ToElementsOp, machine: Machine, source: Elements) -> Array | list[Array]:
+    return source[0] if len(source) == 1 else list(source)
 
 
 @RULES.elementwise(vector.FMAOp)
@@ -304,38 +297,41 @@ def columns(form: Form, rows: Array) -> Elements:
     return tuple(scalars.from_bits(form, rows[..., number]) for number in range(rows.shape[-1]))
 
 
-_REDUCTIONS: dict[str, tuple[str, str]] = {
-    "add": ("add", "add"),
-    "mul": ("mul", "mul"),
-    "and": ("and", ""),
-    "or": ("or", ""),
-    "xor": ("xor", ""),
-    "minsi": ("mins", ""),
-    "maxsi": ("maxs", ""),
-    "minui": ("minu", ""),
-    "maxui": ("maxu", ""),
-    "minimumf": ("", "minimum"),
-    "maximumf": ("", "maximum"),
-    "minnumf": ("", "minnum"),
-    "maxnumf": ("", "maxnum"),
+_KINDS = {
+    **{"minsi": "mins", "maxsi": "maxs", "minui": "minu", "maxui": "maxu"},
+    **{"smin": "mins", "smax": "maxs", "umin": "minu", "umax": "maxu"},
+    **{"minimumf": "minimum", "maximumf": "maximum", "minnumf": "minnum", "maxnumf": "maxnum"},
+    **{"fminimum": "minimum", "fmaximum": "maximum", "fmin": "minnum", "fmax": "maxnum"},
 }
-"""Kind of a reduction -> its integer op, its float op."""
+"""Kind of a reduction in `vector` and in LLVM -> our name of what it combines by, where they differ."""
+_OF_LLVM = ("add", "mul", "and", "or", "xor", "smin", "smax", "umin", "umax", "fminimum", "fmaximum", "fmin", "fmax")
 
 
-def combination(kind: CombiningKindAttr, form: Form) -> Binary:
-    """The function by which a reduction of that kind combines two elements."""
-    integer, float_ = _REDUCTIONS[kind.data.value]
-    return FLOAT_OPS[float_](form) if form.is_float else INTEGER_OPS[integer](form)
-
-
-@RULES.op(vector.ReductionOp)
-def reduction(op: vector.ReductionOp) -> Kernel:
-    combine = combination(op.kind, form_of(op.vector.type))
+def _reduction(op: Any, kind: str) -> Kernel:
+    form = form_of(op.operands[0].type)
+    combine = (FLOAT_OPS if form.is_float else INTEGER_OPS)[_KINDS.get(kind, kind)](form)
 
     def run(machine: Machine, value: Elements, *start: Array) -> Value:
         return reduce(combine, value, *start)
 
     return run
+
+
+@RULES.op(vector.ReductionOp)
+def reduction(op: vector.ReductionOp) -> Kernel:
+    return _reduction(op, op.kind.data.value)
+
+
+@RULES.op(*(llvm.INTRINSICS[f"vector.reduce.{name}"] for name in _OF_LLVM))
+def llvm_reduction(op: Operation) -> Kernel:
+    return _reduction(op, op.name.rpartition(".")[2])
+
+
+@RULES.op(llvm.INTRINSICS["vector.reduce.fadd"], llvm.INTRINSICS["vector.reduce.fmul"])
+def ordered_reduction(op: Operation) -> Callable[[Machine, Array, Elements], Array]:
+    """From a start, in order."""
+    combine = _reduction(op, op.name[-3:])
+    return lambda machine, start, elements: combine(machine, elements, start)
 
 
 # ---------------------------------------------------------------------------------------------- tensors and memory
@@ -366,16 +362,27 @@ def row_index(machine: Machine, op: Operation, tensor: Tensor, count: int, indic
     return start // count
 
 
+def _row_read(op: Operation, count: int, machine: Machine, source: Tensor, *indices: Array) -> Value:
+    """The elements of a row, all at once."""
+    machine.check_newest(op, source)
+    index = row_index(machine, op, source, count, indices)
+    storage = source.element.storage
+    return columns(source.element, machine.memory.gather(op, source.buffer, index, storage, machine.active, count))
+
+
+def _write_row(op: Operation, count: int, machine: Machine, value: Elements, target: Tensor, *indices: Array) -> None:
+    machine.check_newest(op, target)
+    index = row_index(machine, op, target, count, indices)
+    machine.memory.scatter(op, target.buffer, index, rows_of(target.element, value), machine.active)
+
+
 @RULES.op(vector.TransferReadOp)
 def transfer_read(op: vector.TransferReadOp) -> Kernel:
     refuse_other_than_row(op)
     count = count_of(op.result.type)
 
     def run(machine: Machine, source: Tensor, *operands: Array) -> Value:
-        machine.check_newest(op, source)
-        index = row_index(machine, op, source, count, operands[:-1])
-        rows = machine.memory.view(source.buffer, source.element.storage, count)
-        return columns(source.element, machine.memory.gather(op, source.buffer, index, rows, machine.active))
+        return _row_read(op, count, machine, source, *operands[:-1])
 
     return run
 
@@ -386,11 +393,7 @@ def transfer_write(op: vector.TransferWriteOp) -> Kernel:
     count = count_of(op.vector.type)
 
     def run(machine: Machine, value: Elements, target: Tensor, *indices: Array) -> Tensor:
-        machine.check_newest(op, target)
-        index = row_index(machine, op, target, count, indices)
-        rows = machine.memory.view(target.buffer, target.element.storage, count)
-        values = rows_of(target.element, value)
-        machine.memory.scatter(op, target.buffer, index, rows, values, machine.active)
+        _write_row(op, count, machine, value, target, *indices)
         return machine.updated(target)
 
     return run
@@ -417,14 +420,7 @@ def is_one_access(op: vector.LoadOp | vector.StoreOp, shape: Sequence[int]) -> b
 def load(op: vector.LoadOp) -> Kernel:
     shape = shape_of(op.result.type)
     if is_one_access(op, shape):
-        (count,) = shape
-
-        def together(machine: Machine, source: Tensor, *indices: Array) -> Value:
-            index = row_index(machine, op, source, count, indices)
-            rows = machine.memory.view(source.buffer, source.element.storage, count)
-            return columns(source.element, machine.memory.gather(op, source.buffer, index, rows, machine.active))
-
-        return together
+        return partial(_row_read, op, *shape)
 
     def run(machine: Machine, source: Tensor, *indices: Array) -> Value:
         return tuple(element_of(machine, op, source, place) for place in _row(indices, shape))
@@ -436,14 +432,7 @@ def load(op: vector.LoadOp) -> Kernel:
 def store_row(op: vector.StoreOp) -> Kernel:
     shape = shape_of(op.vector.type)
     if is_one_access(op, shape):
-        (count,) = shape
-
-        def together(machine: Machine, value: Elements, target: Tensor, *indices: Array) -> None:
-            index = row_index(machine, op, target, count, indices)
-            rows = machine.memory.view(target.buffer, target.element.storage, count)
-            machine.memory.scatter(op, target.buffer, index, rows, rows_of(target.element, value), machine.active)
-
-        return together
+        return partial(_write_row, op, *shape)
 
     def run(machine: Machine, value: Elements, target: Tensor, *indices: Array) -> None:
         for place, element in zip(_row(indices, shape), value, strict=True):

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.simt.code import Kernel, Rules
+from xla_emitters.runtime.simt.code import Rules
 from xla_emitters.runtime.simt.gpu_rules import meet
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
 from xla_emitters.runtime.simt.memory import Space
@@ -29,30 +29,18 @@ SHARED_ALIGNMENT = 16
 """Bytes: a vector of four f32, the widest single access."""
 
 
-@RULES.op(xla_gpu.PredicatedInsertOp)
-def predicated_insert(op: xla_gpu.PredicatedInsertOp) -> Kernel:
-    def run(machine: Machine, scalar: Array, target: Tensor, *operands: Array) -> Value:
-        *indices, condition = operands
-
-        def insert() -> list[Value]:
-            return [with_element(machine, op, target, indices, scalar)]
-
-        return machine.choose(condition, insert, lambda: [target])[0]
-
-    return run
+@RULES.kernel(xla_gpu.PredicatedInsertOp)
+def predicated_insert(
+    op: xla_gpu.PredicatedInsertOp, machine: Machine, scalar: Array, target: Tensor, *operands: Array
+) -> Value:
+    *indices, condition = operands
+    return machine.choose(condition, lambda: [with_element(machine, op, target, indices, scalar)], lambda: [target])[0]
 
 
-@RULES.op(xla_gpu.PredicatedExtractOp)
-def predicated_extract(op: xla_gpu.PredicatedExtractOp) -> Kernel:
-    def run(machine: Machine, source: Tensor, *operands: Array) -> Value:
-        *indices, condition, fallback = operands
-
-        def extract() -> list[Value]:
-            return [element_of(machine, op, source, indices)]
-
-        return machine.choose(condition, extract, lambda: [fallback])[0]
-
-    return run
+@RULES.kernel(xla_gpu.PredicatedExtractOp)
+def predicated_extract(op: xla_gpu.PredicatedExtractOp, machine: Machine, source: Tensor, *operands: Array) -> Value:
+    *indices, condition, fallback = operands
+    return machine.choose(condition, lambda: [element_of(machine, op, source, indices)], lambda: [fallback])[0]
 
 
 @RULES.op(xla_gpu.AllocateSharedOp)
@@ -70,15 +58,12 @@ def allocate_shared(op: xla_gpu.AllocateSharedOp) -> Callable[[Machine], Tensor]
     return run
 
 
-@RULES.op(xla_gpu.SyncThreadsOp)
-def sync_threads(op: xla_gpu.SyncThreadsOp) -> Kernel:
-    def run(machine: Machine, *tensors: Tensor) -> Value | list[Value]:
-        meet(machine, op)
-        for tensor in tensors:
-            machine.check_newest(op, tensor)
-        return tensors[0] if len(tensors) == 1 else list(tensors)
-
-    return run
+@RULES.kernel(xla_gpu.SyncThreadsOp)
+def sync_threads(op: xla_gpu.SyncThreadsOp, machine: Machine, *tensors: Tensor) -> Value | list[Value]:
+    meet(machine, op)
+    for tensor in tensors:
+        machine.check_newest(op, tensor)
+    return tensors[0] if len(tensors) == 1 else list(tensors)
 
 
 @RULES.op(xla_gpu.PdlWaitOp, xla_gpu.PdlLaunchDependentsOp)

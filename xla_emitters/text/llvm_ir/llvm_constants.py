@@ -20,11 +20,11 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xla_emitters.dialects.float_bits import dense_of
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dialects.mlir.data_layout import size_and_alignment, stride_of
+from xla_emitters.dialects.mlir.data_layout import bits_of, size_and_alignment, stride_of
 from xla_emitters.support.source import Source
 from xla_emitters.text.llvm_ir.llvm_ir_lexer import LlvmTokenKind, Token, name_of, unescaped
 from xla_emitters.text.llvm_ir.llvm_types import TypeReader
-from xla_emitters.text.ptx.op_builder import bits_of_float, float_of
+from xla_emitters.text.ptx.op_builder import aggregate, bits_of_float, constant_op, float_of, signed, vector_of
 
 T = TypeVar("T")
 BINARY: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
@@ -97,12 +97,9 @@ class ConstantReader(TypeReader):
 
     def number(self, ir_type: Attribute, bits: int) -> SSAValue:
         """The number with these bits."""
-        if isa(ir_type, builtin.IntegerType):
-            return self._at_start(llvm.ConstantOp(builtin.IntegerAttr(_signed(ir_type, bits), ir_type), ir_type))
-        assert isinstance(ir_type, builtin.AnyFloat)
-        if not isnan(value := float_of(ir_type, bits)):
-            return self._at_start(llvm.ConstantOp(builtin.FloatAttr(value, ir_type), ir_type))
-        return self._at_start(llvm.BitcastOp(self.number(builtin.IntegerType(ir_type.bitwidth), bits), ir_type))
+        if (plain := constant_op(ir_type, bits)) is None:
+            plain = llvm.BitcastOp(self.number(builtin.IntegerType(bits_of(ir_type)), bits), ir_type)
+        return self._at_start(plain)
 
     def _composed(self, ir_type: Attribute) -> SSAValue:
         cursor = self.cursor
@@ -121,7 +118,7 @@ class ConstantReader(TypeReader):
                 return self._vector(ir_type, self._elements(types, ">", self.constant))
             case "{" | "[":
                 parts = self._elements(self._fields(ir_type, token), _CLOSING[token.text], self.constant)
-                return self._whole(ir_type, parts)
+                return aggregate(self._at_start, ir_type, parts)
             case "getelementptr":
                 self.flags()
                 cursor.expect("(", "after 'getelementptr'")
@@ -217,16 +214,7 @@ class ConstantReader(TypeReader):
         numbers = [number for each in elements if (number := _number_in(each)) is not None]
         if len(numbers) == len(elements):
             return self._at_start(llvm.ConstantOp(dense_of(ir_type, numbers), ir_type))
-        vector = self._at_start(llvm.PoisonOp(ir_type))
-        for number, element in enumerate(elements):
-            vector = self._at_start(llvm.InsertElementOp(vector, element, self.number(i64, number)))
-        return vector
-
-    def _whole(self, ir_type: Attribute, parts: list[SSAValue]) -> SSAValue:
-        whole = self._at_start(llvm.PoisonOp(ir_type))
-        for number, part in enumerate(parts):
-            whole = self._at_start(llvm.InsertValueOp(builtin.DenseArrayBase.from_list(i64, [number]), whole, part))
-        return whole
+        return vector_of(self._at_start, ir_type, elements, lambda number: self.number(i64, number))
 
     # ------------------------------------------------------------------------------------------ bits and bytes
 
@@ -249,7 +237,7 @@ class ConstantReader(TypeReader):
 
     def signed(self, ir_type: builtin.IntegerType) -> int:
         """The integer that comes next."""
-        return _signed(ir_type, self.bits(ir_type))
+        return signed(ir_type, self.bits(ir_type))
 
     def data(self, ir_type: Attribute) -> bytes:
         """The bytes of an initial value. raises Unsupported for addresses"""
@@ -292,10 +280,6 @@ def _number_in(value: SSAValue) -> float | None:
     """The number that a value is; None where it is no plain constant."""
     attribute = value.owner.value if isinstance(value.owner, llvm.ConstantOp) else None
     return attribute.value.data if isa(attribute, builtin.IntegerAttr) or isa(attribute, builtin.FloatAttr) else None
-
-
-def _signed(ir_type: builtin.IntegerType, bits: int) -> int:
-    return bits - (1 << ir_type.bitwidth) if ir_type.bitwidth > 1 and bits >> (ir_type.bitwidth - 1) else bits
 
 
 def _float_bits(ir_type: Attribute, text: str) -> int | None:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, f32, f64, i1, i64
+from xdsl.dialects.builtin import IntegerAttr, f32, f64, i1
 from xdsl.ir import Attribute, Block, SSAValue
 
 from xla_emitters.dialects.isa import isa
@@ -26,7 +26,7 @@ from xla_emitters.text.llvm_ir.llvm_ir_lexer import Token
 from xla_emitters.text.llvm_ir.llvm_types import VOID
 from xla_emitters.text.ptx import read_ptx
 from xla_emitters.text.ptx.flow import ENDS
-from xla_emitters.text.ptx.op_builder import OpBuilder, is_float
+from xla_emitters.text.ptx.op_builder import OpBuilder, aggregate, is_float
 from xla_emitters.text.ptx.rows import emit, row_of
 from xla_emitters.text.ptx.syntax import Instruction, PtxModule, Register, registers_in
 
@@ -184,10 +184,7 @@ def ptx(
         r.do(op)
     if not isinstance(result, llvm.LLVMStructType):
         return values[0] if values else None
-    whole = r.add(llvm.PoisonOp(result))
-    for number, part in enumerate(values):
-        whole = r.add(llvm.InsertValueOp(DenseArrayBase.from_list(i64, [number]), whole, part))
-    return whole
+    return aggregate(r.add, result, values)
 
 
 def _emitted(

@@ -53,23 +53,21 @@ _RANGE = re.compile(r"(.*?)(0|[1-9]\d{0,9})$")
 class Scope:
     """The names of a `{ }` block.
 
-    ranges   prefix -> (type, count) of `.reg .b32 %r<10>`; registers of one are made when they are used
-    vectors  name -> its parts `V.x`, `V.y` ..., which are registers
+    names   of registers, of vectors of registers, and of variables, which have another name in the function
+    ranges  prefix -> (type, count) of `.reg .b32 %r<10>`; registers of one are made when they are used
     """
 
     def __init__(self) -> None:
-        self.registers: dict[str, Register] = {}
+        self.names: dict[str, Register | OperandGroup | str] = {}
         self.ranges: dict[str, tuple[str, int]] = {}
-        self.vectors: dict[str, OperandGroup] = {}
-        self.variables: dict[str, str] = {}
 
-    def register(self, name: str) -> Register | None:
-        if (found := self.registers.get(name)) is not None:
+    def find(self, name: str) -> Register | OperandGroup | str | None:
+        if (found := self.names.get(name)) is not None:
             return found
         match = _RANGE.match(name)
         if match is None or (declared := self.ranges.get(match[1])) is None or int(match[2]) >= declared[1]:
             return None
-        return self.registers.setdefault(name, Register(name, declared[0]))
+        return self.names.setdefault(name, Register(name, declared[0]))
 
 
 class Declarations:
@@ -137,17 +135,17 @@ class Declarations:
         self.check_vector(kind, width)
         scope = self.scopes[-1]
         for name, count in self.listed(lambda: self.name_and_count("register")):
-            if name.text in (scope.registers if count is None else scope.ranges):
+            if name.text in (scope.names if count is None else scope.ranges):
                 what = f"register '{name.text}' is" if count is None else f"registers '{name.text}' are"
                 raise cursor.error(f"{what} declared twice", name)
             if width > 1:
                 for each in self.names_of(name, count):
                     parts = tuple(Register(f"{each}.{part}", kind) for part in "xyzw"[:width])
                     names = (f"{each}.{letter}" for letters in ("xyzw", "rgba") for letter in letters[:width])
-                    scope.vectors[each] = OperandGroup(parts)
-                    scope.registers |= zip(names, parts * 2, strict=True)
+                    scope.names[each] = OperandGroup(parts)
+                    scope.names |= zip(names, parts * 2, strict=True)
             elif count is None:
-                scope.registers[name.text] = Register(name.text, kind)
+                scope.names[name.text] = Register(name.text, kind)
             else:
                 scope.ranges[name.text] = kind, count
         cursor.expect(";", "after the registers")

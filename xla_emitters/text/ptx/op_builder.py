@@ -12,12 +12,12 @@ Source: PTX ISA 8.8, 5.1 "State spaces", 6.4 "Operands", 9.4 "Generic addressing
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import isnan, prod
 from typing import Any
 
 from xdsl.dialects import builtin
-from xdsl.dialects.builtin import AnyFloat, IntegerType, VectorType, bf16, f16, f32, f64, i1, i8, i16, i32, i64
+from xdsl.dialects.builtin import AnyFloat, IntegerType, VectorType, f32, f64, i1, i8, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from xla_emitters.dialects.float_bits import float_attr, pack, unpack
@@ -30,6 +30,7 @@ from xla_emitters.text.ptx.syntax import (
     RESERVED,
     RESERVED_SHARED,
     SIZES,
+    TYPES,
     Address,
     Instruction,
     Negated,
@@ -45,25 +46,6 @@ from xla_emitters.text.ptx.syntax import (
     SymbolAddress,
     fault,
 )
-
-TYPES: dict[str, Attribute] = {
-    "pred": i1,
-    **{f"{kind}{bits}": IntegerType(bits) for kind in "bsu" for bits in (8, 16, 32, 64)},
-    **{"f16": f16, "bf16": bf16, "f32": f32, "f64": f64, "tf32": f32, "b128": VectorType(i64, [2])},
-    **dict.fromkeys(("s16x2", "u16x2"), VectorType(i16, [2])),
-    **{"f16x2": VectorType(f16, [2]), "bf16x2": VectorType(bf16, [2]), "f32x2": VectorType(f32, [2])},
-    **{
-        "e4m3x2": i16,
-        "e5m2x2": i16,
-        "e2m3x2": i16,
-        "e3m2x2": i16,
-        "ue8m0x2": i16,
-        "e2m1x2": i8,
-        "e4m3": i8,
-        "e5m2": i8,
-    },
-}
-"""PTX's type -> IR's."""
 
 SPACES = {"generic": 0, "global": 1, "shared": 3, "const": 4, "local": 5}
 """Space -> LLVM's number of it."""
@@ -217,10 +199,8 @@ class OpBuilder:
 
     def vector(self, parts: Sequence[SSAValue]) -> SSAValue:
         """A vector of values of one type."""
-        found = self.add(llvm.PoisonOp(VectorType(parts[0].type, [len(parts)])))
-        for number, part in enumerate(parts):
-            found = self.add(llvm.InsertElementOp(found, part, self.constant(i32, number)))
-        return found
+        ir_type = VectorType(parts[0].type, [len(parts)])
+        return vector_of(self.add, ir_type, parts, lambda number: self.constant(i32, number))
 
     def element(self, vector: SSAValue, number: int) -> SSAValue:
         """An element of a vector."""
@@ -228,10 +208,7 @@ class OpBuilder:
 
     def struct(self, fields: Sequence[SSAValue]) -> SSAValue:
         """A struct of these values."""
-        found = self.add(llvm.PoisonOp(llvm.LLVMStructType.from_type_list([each.type for each in fields])))
-        for number, value in enumerate(fields):
-            found = self.add(llvm.InsertValueOp(builtin.DenseArrayBase.from_list(i64, [number]), found, value))
-        return found
+        return aggregate(self.add, llvm.LLVMStructType.from_type_list([each.type for each in fields]), fields)
 
     def field(self, struct: SSAValue, number: int) -> SSAValue:
         """A field of a struct."""
@@ -257,13 +234,9 @@ class OpBuilder:
         value &= (1 << bits) - 1
         if (found := self._constants.get((ir_type, value))) is not None:
             return found
-        if isinstance(ir_type, IntegerType):
-            number = value - (1 << bits) if bits > 1 and value >> (bits - 1) else value
-            made = self.at_entry(llvm.ConstantOp(builtin.IntegerAttr(number, IntegerType(bits)), IntegerType(bits)))
-        elif isinstance(ir_type, AnyFloat) and not isnan(number := float_of(ir_type, value)):
-            made = self.at_entry(llvm.ConstantOp(builtin.FloatAttr(number, ir_type), ir_type))
-        else:
-            made = self.at_entry(llvm.BitcastOp(self.constant(IntegerType(bits), value), ir_type))
+        if (plain := constant_op(ir_type, value)) is None:
+            plain = llvm.BitcastOp(self.constant(IntegerType(bits), value), ir_type)
+        made = self.at_entry(plain)
         self._constants[ir_type, value] = made
         return made
 
@@ -580,6 +553,41 @@ class OpBuilder:
                 self._keep(self._made, key, found)
             pointer = found
         return pointer
+
+
+def vector_of(
+    add: Callable[[Operation], SSAValue],
+    ir_type: Attribute,
+    elements: Sequence[SSAValue],
+    constant: Callable[[int], SSAValue],
+) -> SSAValue:
+    """A vector of these elements. constant: makes the number of a place"""
+    found = add(llvm.PoisonOp(ir_type))
+    for number, element in enumerate(elements):
+        found = add(llvm.InsertElementOp(found, element, constant(number)))
+    return found
+
+
+def aggregate(add: Callable[[Operation], SSAValue], ir_type: Attribute, parts: Iterable[SSAValue]) -> SSAValue:
+    """A struct or an array of these parts."""
+    whole = add(llvm.PoisonOp(ir_type))
+    for number, part in enumerate(parts):
+        whole = add(llvm.InsertValueOp(builtin.DenseArrayBase.from_list(i64, [number]), whole, part))
+    return whole
+
+
+def constant_op(ir_type: Attribute, bits: int) -> llvm.ConstantOp | None:
+    """The number with these bits; None for NaN, whose bits an attribute does not keep, and for a vector."""
+    if isa(ir_type, IntegerType):
+        return llvm.ConstantOp(builtin.IntegerAttr(signed(ir_type, bits), ir_type), ir_type)
+    if isinstance(ir_type, AnyFloat) and not isnan(number := float_of(ir_type, bits)):
+        return llvm.ConstantOp(builtin.FloatAttr(number, ir_type), ir_type)
+    return None
+
+
+def signed(ir_type: IntegerType, bits: int) -> int:
+    """The signed integer with these bits; of i1 the unsigned one."""
+    return bits - (1 << ir_type.bitwidth) if ir_type.bitwidth > 1 and bits >> (ir_type.bitwidth - 1) else bits
 
 
 def float_of(ir_type: Attribute, bits: int) -> float:

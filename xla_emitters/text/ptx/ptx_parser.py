@@ -197,7 +197,7 @@ class PtxParser(Declarations):
         self.scopes = [Scope()]
         for parameter in (*parameters, *results):
             if parameter.register is not None:
-                self.scopes[0].registers[parameter.name] = parameter.register
+                self.scopes[0].names[parameter.name] = parameter.register
         self.block(function.body)
         self.function = None
 
@@ -263,13 +263,13 @@ class PtxParser(Declarations):
                 for variable in self.variables():
                     unique = variable.name
                     if variable.register is not None:
-                        self.scopes[-1].registers[unique] = variable.register
+                        self.scopes[-1].names[unique] = variable.register
                         continue
                     # Blocks one after the other have variables of one name too, such as the parameters of calls.
                     if unique in self.taken:
                         unique = f"{unique}.{len(self.taken)}"
                     self.taken.add(unique)
-                    self.scopes[-1].variables[variable.name] = unique
+                    self.scopes[-1].names[variable.name] = unique
                     function.variables.append(replace(variable, name=unique))
                 cursor.expect(";", "after the variable")
             case _:
@@ -338,16 +338,14 @@ class PtxParser(Declarations):
 
     def register(self, token: Token) -> Register:
         """The register of that name. raises ParseError where none is declared"""
-        if (found := self._register(token.text)) is None:
-            declared = [name for scope in self.scopes for name in (*scope.registers, *scope.ranges)]
+        if not isinstance(found := self.find(token.text), Register):
+            declared = [name for scope in self.scopes for name in (*scope.names, *scope.ranges)]
             raise self.cursor.error(f"'{token.text}' is not declared{nearest(token.text, declared)}", token)
         return found
 
-    def _register(self, name: str) -> Register | None:
-        for scope in reversed(self.scopes):
-            if (found := scope.register(name)) is not None:
-                return found
-        return None
+    def find(self, name: str) -> Register | OperandGroup | str | None:
+        """What a name means here: a register, a vector of them, or a variable, by its name in the function."""
+        return next((found for scope in reversed(self.scopes) if (found := scope.find(name)) is not None), None)
 
     def operand(self) -> Operand | None:
         cursor = self.cursor
@@ -378,23 +376,19 @@ class PtxParser(Declarations):
             return OperandGroup(tuple(cursor.items(end, self.operand, "the operand")))
 
     def named(self, token: Token) -> Operand | None:
-        """A register, a special register, or the address of a variable."""
-        if (register := self._register(token.text)) is not None:
-            return register
-        vector = next(
-            (scope.vectors[token.text] for scope in reversed(self.scopes) if token.text in scope.vectors), None
-        )
-        if vector is not None:
-            return vector
-        if _SPECIAL.match(token.text):
+        """A register or a vector of them, a special register, or the address of a variable."""
+        found = self.find(token.text)
+        if isinstance(found, Register | OperandGroup):
+            return found
+        if found is None and _SPECIAL.match(token.text):
             return Special(token.text[1:])
-        if token.text.startswith("%"):
-            self.register(token)
-        return SymbolAddress(self.variable(token.text), self.offset())
+        return SymbolAddress(self.symbol(token, found), self.offset())
 
-    def variable(self, name: str) -> str:
-        """The unique name of a variable in scope; other names stay."""
-        return next((scope.variables[name] for scope in reversed(self.scopes) if name in scope.variables), name)
+    def symbol(self, token: Token, found: OperandGroup | str | None) -> str:
+        """The name of a variable or a function, for what `find` says. raises ParseError for a register that is not declared"""
+        if isinstance(found, str):
+            return found
+        return self.register(token).name if token.text.startswith("%") else token.text
 
     def address(self) -> Address:
         """`[%rd1+8]`"""
@@ -403,11 +397,8 @@ class PtxParser(Declarations):
         base: Register | SymbolAddress | None = None
         if cursor.token.kind is PtxTokenKind.NAME:
             token = cursor.advance()
-            base = self._register(token.text)
-            if base is None:
-                if token.text.startswith("%"):
-                    self.register(token)
-                base = SymbolAddress(self.variable(token.text))
+            found = self.find(token.text)
+            base = found if isinstance(found, Register) else SymbolAddress(self.symbol(token, found))
             offset = self.offset()
         else:
             offset = self.integer("an address")

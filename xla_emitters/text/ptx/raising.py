@@ -29,6 +29,7 @@ from xla_emitters.text.ptx.op_builder import (
     SPACES,
     TYPES,
     OpBuilder,
+    aggregate,
     bits_of_float,
     float_of,
     hint_of,
@@ -367,11 +368,8 @@ def _of_addresses(module: PtxModule, variable: PtxVariable, count: int) -> Regio
         raise fault(Unsupported, module.source, variable, message)
     block = Block()
     e = OpBuilder(module, PtxFunction(variable.name, False, (), (), variable.start, variable.end), block)
-    whole = e.add(llvm.PoisonOp(llvm.LLVMArrayType(count, i64)))
-    values = variable.values or ()
-    for number, value in enumerate((*values, *[PtxLiteral(0)] * (count - len(values)))):
-        place = builtin.DenseArrayBase.from_list(i64, [number])
-        whole = e.add(llvm.InsertValueOp(place, whole, e.read(value, i64)))
+    values = (*(variable.values or ()), *[PtxLiteral(0)] * (count - len(variable.values or ())))
+    whole = aggregate(e.add, llvm.LLVMArrayType(count, i64), (e.read(value, i64) for value in values))
     e.do(llvm.ReturnOp(whole))
     return Region(block)
 

@@ -12,6 +12,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, TypeAlias, TypeVar
 
+from xdsl.dialects.builtin import IntegerType, VectorType, bf16, f16, f32, f64, i1, i8, i16, i64
+from xdsl.ir import Attribute
+
+from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.support.source import Source
 
@@ -272,22 +276,17 @@ def is_trap(item: Instruction | Label | None) -> bool:
     return isinstance(item, Instruction) and item.parts == ("trap",) and item.guard is None
 
 
-SIZES = {
-    **{f"{kind}{bits}": bits // 8 for kind in "bus" for bits in (8, 16, 32, 64)},
-    **{"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "f16x2": 4, "bf16x2": 4, "f32x2": 8, "tf32": 4, "b128": 16, "pred": 1},
-    **{
-        "s16x2": 4,
-        "u16x2": 4,
-        "e4m3": 1,
-        "e5m2": 1,
-        "e4m3x2": 2,
-        "e5m2x2": 2,
-        "e2m3x2": 2,
-        "e3m2x2": 2,
-        "e2m1x2": 1,
-        "ue8m0x2": 2,
-    },
+TYPES: dict[str, Attribute] = {
+    "pred": i1,
+    **{f"{kind}{bits}": IntegerType(bits) for kind in "bsu" for bits in (8, 16, 32, 64)},
+    **{"f16": f16, "bf16": bf16, "f32": f32, "f64": f64, "tf32": f32, "b128": VectorType(i64, [2])},
+    **dict.fromkeys(("s16x2", "u16x2"), VectorType(i16, [2])),
+    **{"f16x2": VectorType(f16, [2]), "bf16x2": VectorType(bf16, [2]), "f32x2": VectorType(f32, [2])},
+    **dict.fromkeys(("e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "ue8m0x2"), i16),
+    **dict.fromkeys(("e2m1x2", "e4m3", "e5m2"), i8),
 }
+"""PTX's type -> IR's."""
+SIZES = {word: -(-bits_of(ir_type) // 8) for word, ir_type in TYPES.items()}
 """Type -> bytes."""
 DECLARED = frozenset(SIZES) & {f"{kind}{bits}" for kind in "busf" for bits in (8, 16, 32, 64, 128)} | {"f16x2", "pred"}
 """Types of registers and variables; the others are of instructions alone. Source: PTX ISA 8.8, 5.2 "Types"."""

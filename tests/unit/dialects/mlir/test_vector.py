@@ -6,7 +6,7 @@ import pytest
 from xdsl.traits import get_effects
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.errors import ParseError, VerifyError
+from xla_emitters.errors import VerifyError
 from xla_emitters.rewrite.effects import is_pure, is_speculatable, memory_use
 
 
@@ -26,7 +26,7 @@ def test_a_vector_has_as_many_elements_as_its_type_says():
 
 
 def test_elements_are_of_a_vector():
-    with pytest.raises(ParseError, match="expected a vector type"):
+    with pytest.raises(VerifyError, match="f32 should be of base attribute vector"):
         parse_ir(in_function("%r:4 = vector.to_elements %x : f32"))
 
 

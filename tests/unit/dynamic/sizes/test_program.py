@@ -497,3 +497,47 @@ def test_an_argument_is_at_most_as_large_as_its_types_bound(
         return
     with pytest.raises(DataError, match=message):
         guards.check(given)
+
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_a_walk_of_the_assertions_gives_the_names_that_a_walk_of_all_gives(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = sizes_in(name).report()
+    monkeypatch.setattr("xla_emitters.dynamic.sizes.program.stating", lambda entry: None)
+    assert sizes_of(read(name)).report() == report
+
+
+def test_a_function_of_sizes_is_walked_once_for_the_same_numbers() -> None:
+    """Two calls with n, one with n + 1; what is drawn is another number in each call."""
+    text = """module @m {
+      func.func public @main(%x: tensor<?xf32>) -> (tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) {
+        %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+        %one = stablehlo.constant dense<1> : tensor<i32>
+        %m = stablehlo.add %n, %one : tensor<i32>
+        %a = call @half(%n) : (tensor<i32>) -> tensor<i32>
+        %b = call @half(%n) : (tensor<i32>) -> tensor<i32>
+        %c = call @half(%m) : (tensor<i32>) -> tensor<i32>
+        %d = call @draw(%n) : (tensor<i32>) -> tensor<i32>
+        %e = call @draw(%n) : (tensor<i32>) -> tensor<i32>
+        return %a, %b, %c, %d, %e : tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>
+      }
+      func.func private @half(%k: tensor<i32>) -> tensor<i32> {
+        %two = stablehlo.constant dense<2> : tensor<i32>
+        %q = stablehlo.divide %k, %two : tensor<i32>
+        return %q : tensor<i32>
+      }
+      func.func private @draw(%k: tensor<i32>) -> tensor<i32> {
+        %zero = stablehlo.constant dense<0> : tensor<i32>
+        %shape = stablehlo.constant dense<> : tensor<0xi64>
+        %r = stablehlo.rng %zero, %k, %shape, distribution = UNIFORM : (tensor<i32>, tensor<i32>, tensor<0xi64>) -> tensor<i32>
+        return %r : tensor<i32>
+      }
+    }"""
+    sizes = sizes_of(parse_stablehlo(text, "m.mlir"))
+    quotient, drawn = named(sizes, "divide"), named(sizes, "rng")
+    assert len(sizes.walk.values[quotient.result]) == 2
+    first, second = sizes.walk.values[drawn.result]
+    assert isinstance(first, Leaf)
+    assert isinstance(second, Leaf)
+    assert first.elements != second.elements

@@ -10,6 +10,7 @@ import pytest
 from runtime.mutations import SWAPS, Mutation, bump_constant, negate_predicate, swap_operation
 from runtime.planted_faults import row_name, wrong_op
 from runtime.small_programs import EVERY_PASS_ON_HLO, PROGRAMS, TARGET
+from unit.explore.check.test_check import TWO_KERNELS
 from xdsl.context import Context
 from xdsl.dialects.builtin import FloatAttr, ModuleOp
 from xdsl.rewriter import Rewriter
@@ -23,6 +24,7 @@ from xla_emitters.explore.bisect.blame import Culprit
 from xla_emitters.graph import split_scatters
 from xla_emitters.graph.fuse_entry import FuseEntryPass
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
+from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import KERNEL
 from xla_emitters.transforms.erase_dead_functions import EraseDeadFunctionsPass
 from xla_emitters.transforms.flatten_tensors import FlattenTensorsPass
@@ -168,13 +170,27 @@ def test_what_a_later_pass_hides_is_found_by_executing_after_each(monkeypatch: p
     assert culprit.name == EraseDeadFunctionsPass.name
 
 
-def test_a_pass_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("left_out", ["", "xla-cse"])
+def test_a_pass_that_fails_is_named(left_out: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the second kernel, also where `--pipeline` has fewer passes."""
+    right, kernels = FlattenTensorsPass.apply, list[ModuleOp]()
+
     def fails(self: FlattenTensorsPass, ctx: Context, op: ModuleOp) -> None:
-        raise KeyError("no such tensor")
+        kernels.append(op)
+        if len(kernels) == 2:
+            raise KeyError("no such tensor")
+        right(self, ctx, op)
 
     monkeypatch.setattr(FlattenTensorsPass, "apply", fails)
-    culprit = found(PROGRAMS["bytes"])
-    assert (culprit.kind, culprit.name, culprit.number) == ("crash", FlattenTensorsPass.name, 12)
+    passes = tuple(each for each in (row.make(CompileOptions()) for row in KERNEL) if each.name != left_out)
+    culprit = found(TWO_KERNELS, tune="xla", pipeline=passes if left_out else None)
+    number = [each.name for each in passes].index(FlattenTensorsPass.name) + 1
+    assert (culprit.kind, culprit.kernel, culprit.name, culprit.number) == (
+        "crash",
+        "b",
+        FlattenTensorsPass.name,
+        number,
+    )
     assert isinstance(culprit.error, InternalError)
 
 

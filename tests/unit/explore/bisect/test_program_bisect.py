@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from in_process import messages, written
 from runtime.stablehlo_programs import CORPUS
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -319,8 +320,7 @@ def test_a_fault_of_the_search_is_not_hidden(
         def __init__(self, *lane: int) -> None:
             raise AttributeError("no such lane")
 
-    path = tmp_path / "m.mlir"
-    path.write_text(TEXT)
+    path = written(tmp_path / "m.mlir", TEXT)
     monkeypatch.setattr(wrong_thread, "LaneValues", Broken)
     with behind("xla-cse", "program-kernel", AddsInsteadOfSubtracts):
         assert main(["bisect", str(path), "--sizes", "d0=5"]) == 70
@@ -341,10 +341,8 @@ def test_passes_between_which_nothing_can_be_executed_are_all_named() -> None:
 
 
 def test_the_verb_takes_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "m.mlir"
-    path.write_text(TEXT)
-    assert main(["bisect", str(path)]) == 1
-    assert "--sizes" in capsys.readouterr().err
+    path = written(tmp_path / "m.mlir", TEXT)
+    assert "--sizes" in messages(1, "bisect", path)
     with behind("disc-flatten-memref", "program-loops", LosesAStore):
         assert main(["bisect", str(path), "--sizes", "d0=5"]) == 3
     out = capsys.readouterr().out

@@ -205,8 +205,8 @@ ENTRY main {"""
 
 def test_a_wrong_choice_of_a_fusion(monkeypatch: pytest.MonkeyPatch):
     """Another one than was asked for, of as many operands."""
-    right = select_fusion.select_fusion
-    monkeypatch.setattr(select_fusion, "select_fusion", lambda module, name: right(module, {"a": "b"}[name]))
+    right = select_fusion.fusion_named
+    monkeypatch.setattr(select_fusion, "fusion_named", lambda module, name: right(module, {"a": "b"}[name]))
     text = TWO_KERNELS.replace("fusion(%a, %y), kind=kLoop, calls=second", "fusion(%a), kind=kLoop, calls=other")
     verdict = check(text.replace("ENTRY main {", OTHER), stages="passes", fusion="a")
     assert verdict.summary.startswith("xla-select-fusion: differs")

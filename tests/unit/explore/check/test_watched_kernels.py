@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from in_process import written
 from xdsl.context import Context
 from xdsl.dialects.builtin import FloatAttr, ModuleOp, f32
 
@@ -146,8 +147,7 @@ def test_a_loop_on_the_host_runs_its_kernels_again_and_again() -> None:
 def test_the_command_line_has_them_in_its_json(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "m.mlir"
-    path.write_text(TEXT)
+    path = written(tmp_path / "m.mlir", TEXT)
     planted(SwapsOperands(), monkeypatch)
     assert main(["check", str(path), "--stages", "llvm-dialect", "--sizes", "d0=2", "--json"]) == 3
     row = json.loads(capsys.readouterr().out)

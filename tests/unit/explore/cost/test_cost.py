@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from in_process import printed
 from tools_here import SASS, needs
 
 import xla_emitters as xe
@@ -86,9 +87,8 @@ def test_kernels_by_rule_are_what_the_next_step_said(gelu: ProgramCost) -> None:
 
 
 @needs(*SASS)
-def test_xlas_choice_is_a_column(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["cost", str(GELU), "--tune", "price"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_xlas_choice_is_a_column() -> None:
+    lines = printed("cost", GELU, "--tune", "price").splitlines()
     target = next(line for line in lines if line.startswith("target"))
     assert target.split(maxsplit=2)[1:] == ["h200", "h200, XLA's choice"]
     (time,) = (line for line in lines if line.startswith("expected time"))
@@ -104,7 +104,7 @@ def test_a_kernel_bound_by_its_launch_is_not_tuned() -> None:
 
 
 @needs(*SASS)
-def test_instructions_belong_to_hlo_instructions(gelu: ProgramCost, capsys: pytest.CaptureFixture[str]) -> None:
+def test_instructions_belong_to_hlo_instructions(gelu: ProgramCost) -> None:
     """The counts add up to those of the kernel; the hyperbolic tangent takes more than all other ops of GELU together."""
     (kernel,) = gelu.kernels
     program = xe.compile(GELU, stage="sass", record="stages", line_info=True, cache=False)
@@ -112,8 +112,7 @@ def test_instructions_belong_to_hlo_instructions(gelu: ProgramCost, capsys: pyte
     assert sum(counts.values()) == kernel.instructions
     assert counts["tanh_0"] > kernel.instructions / 2
     assert {"square", "cube", "multiply_0", "add_0"} <= set(counts)
-    assert main(["cost", str(GELU), "--by", "instruction"]) == 0
-    lines = capsys.readouterr().out.split("by HLO instruction\n")[1].splitlines()
+    lines = printed("cost", GELU, "--by", "instruction").split("by HLO instruction\n")[1].splitlines()
     assert lines[1].split()[:2] == ["tanh_0", str(counts["tanh_0"])]
     assert main(["cost", str(GELU), "--by", "instruction", "--json"]) == 2
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_process import printed, written
 from tools_here import PTX, SASS, needs
 
 from xla_emitters.explore.cost.cost import ProgramCost
@@ -15,7 +16,6 @@ from xla_emitters.explore.cost.cost_by_source import NO_LINE, by_source, source_
 from xla_emitters.pricing.call_prices import CallCost
 from xla_emitters.pricing.model import KernelCost
 from xla_emitters.program.outline import Work
-from xla_emitters.tools.main import main
 
 
 def line(number: int, instructions: float) -> dict[str, Any]:
@@ -111,11 +111,9 @@ module @m {
 
 
 @needs(*PTX, *SASS)
-def test_of_a_module(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "m.hlo"
-    path.write_text(MODULE)
-    assert main(["cost", str(path), "--by", "source", "--json", "--target", "h200,a6000"]) == 0
-    found = json.loads(capsys.readouterr().out)["by_source"]
+def test_of_a_module(tmp_path: Path) -> None:
+    path = written(tmp_path / "m.hlo", MODULE)
+    found = json.loads(printed("cost", path, "--by", "source", "--json", "--target", "h200,a6000"))["by_source"]
     assert [each["target"] for each in found] == ["h200", "a6000"]
     lines = found[0]["lines"]
     assert [(each["text"], each["work"]) for each in lines] == [
@@ -123,17 +121,14 @@ def test_of_a_module(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         ("train.py:12 in loss", ["r"]),
     ]
     assert lines[0]["time"] == pytest.approx(lines[1]["time"])
-    assert main(["cost", str(path), "--json"]) == 0
-    whole = json.loads(capsys.readouterr().out)["targets"][0]["time"]
+    whole = json.loads(printed("cost", path, "--json"))["targets"][0]["time"]
     assert sum(each["time"] for each in lines) == pytest.approx(whole)
 
 
 @needs(*PTX, *SASS)
-def test_of_a_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "m.mlir"
-    path.write_text(PROGRAM)
-    assert main(["cost", str(path), "--by", "source", "--sizes", "d0=32"]) == 0
-    assert "100%" in (row := capsys.readouterr().out.splitlines()[2])
+def test_of_a_program(tmp_path: Path) -> None:
+    path = written(tmp_path / "m.mlir", PROGRAM)
+    assert "100%" in (row := printed("cost", path, "--by", "source", "--sizes", "d0=32").splitlines()[2])
     assert "train.py:9 in loss" in row
 
 
@@ -145,10 +140,6 @@ def test_of_a_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         ("m.mlir", PROGRAM, "at train.py:9 in loss"),
     ],
 )
-def test_annotated_code_has_the_lines(
-    name: str, text: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / name
-    path.write_text(text)
-    assert main(["compile", str(path), "--annotate"]) == 0
-    assert any(line in row for row in capsys.readouterr().out.splitlines())
+def test_annotated_code_has_the_lines(name: str, text: str, line: str, tmp_path: Path) -> None:
+    path = written(tmp_path / name, text)
+    assert any(line in row for row in printed("compile", path, "--annotate").splitlines())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
+from in_process import messages, printed
 from tools_here import SASS, needs
 
 import xla_emitters as xe
@@ -61,11 +61,9 @@ def test_a_loop_on_the_host_launches_as_often_as_its_data_says() -> None:
 
 
 @needs(*SASS)
-def test_the_command_line_prices_at_sizes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["cost", str(NORM), "--sizes", "b=4,s=64", "--json"]) == 0
-    (target,) = json.loads(capsys.readouterr().out)["targets"]
+def test_the_command_line_prices_at_sizes() -> None:
+    (target,) = json.loads(printed("cost", NORM, "--sizes", "b=4,s=64", "--json"))["targets"]
     assert [kernel["launches"] for kernel in target["kernels"]] == [1]
-    assert main(["cost", str(NORM)]) == 1
-    assert "the sizes 'b', 's' of jit_layer_norm are unknown" in capsys.readouterr().err
+    assert "the sizes 'b', 's' of jit_layer_norm are unknown" in messages(1, "cost", NORM)
     assert main(["cost", str(CORPUS.parents[1] / "examples" / "gelu.hlo"), "--sizes", "b=1"]) == 2
     assert main(["cost", str(NORM), "--sizes", "b=4,s=64", "--fusion", "f"]) == 2

@@ -61,7 +61,7 @@ def test_cleaning_takes_what_is_not_needed() -> None:
     assert [one.name for one in module.computations] == ["add", "body", "condition", "fused", "main"]
     (call,) = [line for line in module.entry.lines if line.opcode == "fusion"]
     assert call.operands == ("x", "z")
-    assert [line.tail.split(")")[0] for line in module.named("fused").parameters] == ["0", "1"]
+    assert [line.tail.split(")")[0] for line in module.by_name["fused"].parameters] == ["0", "1"]
     assert "c" not in module.entry.by_name
     assert "spare" in module.entry.by_name
     parse_hlo(str(module))

@@ -115,7 +115,7 @@ def test_cut_values_become_parameters_of_the_fusion_and_of_entry() -> None:
     smaller = cut(module, "scale", ["s"])
     assert smaller is not None
     cleaned = smaller.cleaned()
-    assert [line.opcode for line in cleaned.named("scale").lines] == ["parameter", "parameter", "subtract"]
+    assert [line.opcode for line in cleaned.by_name["scale"].lines] == ["parameter", "parameter", "subtract"]
     assert len(cleaned.entry.parameters) == 2
     parse_hlo(str(cleaned))
 

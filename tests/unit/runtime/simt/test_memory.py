@@ -46,21 +46,18 @@ def test_gather_and_scatter_under_a_mask():
     buffer = m.add("b", np.arange(24, dtype=np.uint8), alignment=8)
     index = lanes([0, 1, 2], [3, 4, 1000])
     active = np.array([[True, True, False], [True, True, False]])
-    rows = m.view(buffer, np.dtype(np.uint16), 2)
-    got = m.gather(OP, buffer, index, rows, active)
+    got = m.gather(OP, buffer, index, np.dtype(np.uint16), active, 2)
     np.testing.assert_array_equal(
         got[active], np.arange(24, dtype=np.uint8).view(np.uint16).reshape(6, 2)[[0, 1, 3, 4]]
     )
-    m.scatter(OP, buffer, index, rows, np.full((2, 3, 2), 0xFFFF, np.uint16), active)
+    m.scatter(OP, buffer, index, np.full((2, 3, 2), 0xFFFF, np.uint16), active)
     assert buffer.data.reshape(6, 4).max(axis=1).tolist() == [255, 255, 11, 255, 255, 23]
 
 
 def test_where_lanes_meet_the_last_one_wins():
     m = memory()
     buffer = m.add("b", np.zeros(4, np.uint8), alignment=4)
-    rows = m.view(buffer, np.dtype(np.uint8))
-    values = np.arange(6, dtype=np.uint8).reshape(2, 3)
-    m.scatter(OP, buffer, lanes([1]), rows, values, None)
+    m.scatter(OP, buffer, lanes([1]), np.arange(6, dtype=np.uint8).reshape(2, 3), None)
     assert buffer.data.tolist() == [0, 5, 0, 0]
 
 
@@ -69,10 +66,9 @@ def test_each_block_or_thread_has_its_own_instance(space, instances):
     m = memory()
     buffer = m.allocate("b", space, size=4, alignment=4)
     assert buffer.data.size == (16 if space is Space.SHARED else 4) * instances
-    rows = m.view(buffer, np.dtype(np.int32))
     values = np.arange(6, dtype=np.int32).reshape(2, 3)
-    m.scatter(OP, buffer, lanes([0]), rows, values, None)
-    got = np.broadcast_to(m.gather(OP, buffer, lanes([0, 0, 0], [0, 0, 0]), rows, None), (2, 3))
+    m.scatter(OP, buffer, lanes([0]), values, None)
+    got = np.broadcast_to(m.gather(OP, buffer, lanes([0, 0, 0], [0, 0, 0]), values.dtype, None), (2, 3))
     np.testing.assert_array_equal(got, values if space is Space.PRIVATE else [[2, 2, 2], [5, 5, 5]])
 
 
@@ -84,13 +80,13 @@ def test_fresh_memory_shows_when_it_is_read():
 def test_out_of_bounds_names_the_block_of_the_launch():
     m = memory()
     buffer = m.add("b", np.zeros(6, np.uint8), alignment=4)
-    rows = m.view(buffer, np.dtype(np.uint8))
+    byte = np.dtype(np.uint8)
     with pytest.raises(
         ExecutionError, match=r"test\.op in block 7, thread 1 reads index 6 of b, which has 6 of 1 bytes each"
     ):
-        m.gather(OP, buffer, lanes([0, 1, 2], [3, 6, 4]), rows, None)
+        m.gather(OP, buffer, lanes([0, 1, 2], [3, 6, 4]), byte, None)
     with pytest.raises(ExecutionError, match=r"in block 4, thread 2 writes index -1 of b"):
-        m.scatter(OP, buffer, lanes([0, 1, -1]), rows, np.zeros((1, 1), np.uint8), None)
+        m.scatter(OP, buffer, lanes([0, 1, -1]), np.zeros((1, 1), byte), None)
 
 
 def test_instances_that_are_no_whole_rows_are_our_mistake():
@@ -103,11 +99,11 @@ def test_instances_that_are_no_whole_rows_are_our_mistake():
 def test_shared_memory_of_six_bytes_holds_one_word():
     m = memory()
     buffer = m.allocate("b", Space.SHARED, size=6, alignment=4)
-    rows, words = m.view(buffer, np.dtype(np.int32)), lanes([7], [8])
-    m.scatter(OP, buffer, lanes([0], [0]), rows, words, None)
-    np.testing.assert_array_equal(m.gather(OP, buffer, lanes([0], [0]), rows, None), words)
+    words = np.array([[7], [8]], np.int32)
+    m.scatter(OP, buffer, lanes([0], [0]), words, None)
+    np.testing.assert_array_equal(m.gather(OP, buffer, lanes([0], [0]), words.dtype, None), words)
     with pytest.raises(ExecutionError, match="index 1 of b, which has 1 of 4 bytes each"):
-        m.gather(OP, buffer, lanes([1], [0]), rows, None)
+        m.gather(OP, buffer, lanes([1], [0]), words.dtype, None)
 
 
 def test_bounds_look_at_active_lanes_alone():

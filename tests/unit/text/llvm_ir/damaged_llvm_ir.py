@@ -1,7 +1,6 @@
 """Damages LLVM IR as people, disks and wrong compilers do: a seed determines everything.
 
-damaged(random.Random(3), text)   ->  (what was done, the text)
-how_it_ends(text, arrays, launch) ->  Ending("ran"), or the class of the message that refuses it or names its fault
+damaged, how_it_ends, survives   as those of damaged_ptx
 """
 
 from __future__ import annotations
@@ -87,3 +86,4 @@ DAMAGES = {
 
 damaged = partial(damaged_ptx.damaged, damages=DAMAGES)
 how_it_ends = partial(damaged_ptx.how_it_ends, read=LlvmIrKernel.read)
+survives = partial(damaged_ptx.survives, read=LlvmIrKernel.read)

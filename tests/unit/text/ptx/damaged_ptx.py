@@ -1,7 +1,9 @@
 """Damages PTX as people, disks and wrong compilers do: a seed determines everything.
 
+source(file, "ptx")               ->  the text of a kernel of tests/corpus, arrays of zeros, and the launch
 damaged(random.Random(3), text)   ->  (what was done, the text)
 how_it_ends(text, arrays, launch) ->  Ending("ran"), or the class of the message that refuses it or names its fault
+survives(text, arrays, launch)    ->  the same, and fails unless the text ends soon and its message has a place
 """
 
 from __future__ import annotations
@@ -11,13 +13,28 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from xla_emitters.dtypes import Array
+import numpy as np
+
+from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check.any_ptx import PtxKernel
+from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import LaunchDimensions
 from xla_emitters.support.limits import limited_iterations
+
+CORPUS = Path(__file__).parents[3] / "corpus"
+FILES = (
+    "reduction/red_row_float32.b87f7b91.hlo",
+    "transpose/attn_float32.2063fe71.hlo",
+    "loop/act_silu_bfloat16.14f74e0d.hlo",
+    "scatter/scatter_add_bfloat16.a7bab153.hlo",
+)
+SECONDS = 20.0
+"""A text is read and run in less, on a machine that is busy."""
 
 _TOKEN = re.compile(r"[%$.\w]+|\S")
 _NUMBER = re.compile(r"(?<![\w.%$])(?:0[xXfFdD][0-9a-fA-F]+|\d+)\b")
@@ -35,21 +52,8 @@ WORDS = (
     *(".reg", ".shared", ".func", ".entry", ".v4", ".f32", ".b8", ".pred", ".loc", ".pragma", ".align", ".param", ".const"),
 )  # fmt: skip
 TYPES = (
-    ".b8",
-    ".b16",
-    ".b32",
-    ".b64",
-    ".s32",
-    ".u32",
-    ".s64",
-    ".u64",
-    ".f16",
-    ".bf16",
-    ".f32",
-    ".f64",
-    ".pred",
-    ".f16x2",
-    ".b128",
+    *(".b8", ".b16", ".b32", ".b64", ".s32", ".u32", ".s64", ".u64", ".f16", ".bf16", ".f32", ".f64", ".pred"),
+    *(".f16x2", ".b128"),
 )
 STATEMENTS = (
     "$again: bra $again;",
@@ -86,6 +90,15 @@ FUNCTIONS = (
 )
 
 
+@cache
+def source(file: str, stage: str) -> tuple[str, tuple[Array, ...], LaunchDimensions]:
+    """The text of the kernel of one of `FILES` at the stage "llvm" or "ptx", arrays of zeros, and the launch."""
+    program = compile(CORPUS / file, target="h100", stage=stage)
+    (kernel,) = program.kernels
+    arrays = tuple(np.zeros(each.array.elements, dtype(each.array.dtype).numpy) for each in kernel.arguments)
+    return program.code if stage == "llvm" else kernel.ptx, arrays, kernel.launch
+
+
 def replaced_at(pattern: re.Pattern[str], dice: random.Random, text: str, new: Sequence[str] = ()) -> str:
     """Replaces one match of the pattern by one of `new`, or by another match."""
     spans = [match.span() for match in pattern.finditer(text)]
@@ -112,28 +125,9 @@ def with_other_lines(dice: random.Random, text: str) -> str:
     return "\n".join(lines)
 
 
-def _tokens(dice: random.Random, text: str) -> str:
-    """Leaves out, doubles or replaces a token."""
-    spans = [match.span() for match in _TOKEN.finditer(text)]
-    start, end = dice.choice(spans)
-    return text[:start] + dice.choice(("", text[start:end] * 2, f" {dice.choice(WORDS)} ")) + text[end:]
-
-
-def _statement(dice: random.Random, text: str) -> str:
-    """Inserts an instruction or a declaration where another ends."""
-    ends = [match.end() for match in re.finditer(";\n", text)]
-    at = dice.choice(ends) if ends else 0
-    return text[:at] + dice.choice(STATEMENTS) + "\n" + text[at:]
-
-
-def _function(dice: random.Random, text: str) -> str:
-    at = text.find(".visible")
-    return text[:at] + dice.choice(FUNCTIONS) + text[at:]
-
-
 DAMAGES = {
     "cut": lambda dice, text: text[: dice.randrange(len(text))],
-    "token": _tokens,
+    "token": lambda dice, text: replaced_at(_TOKEN, dice, text, ("", *(f" {word} " for word in WORDS))),
     "line": with_other_lines,
     "number": lambda dice, text: replaced_at(_NUMBER, dice, text, NUMBERS),
     "other number": lambda dice, text: replaced_at(_NUMBER, dice, text),
@@ -142,8 +136,10 @@ DAMAGES = {
     "part": lambda dice, text: replaced_at(_PART, dice, text),
     "label": lambda dice, text: replaced_at(_LABEL, dice, text),
     "brace": lambda dice, text: replaced_at(re.compile(r"[{}\[\];,]"), dice, text, ("", "{", "}", "[", "]", ";", ",")),
-    "statement": _statement,
-    "function": _function,
+    "statement": lambda dice, text: replaced_at(
+        re.compile(r"(?<=;\n)"), dice, text, [f"{each}\n" for each in STATEMENTS]
+    ),
+    "function": lambda dice, text: replaced_at(re.compile(r"(?=\.visible)"), dice, text, FUNCTIONS),
 }
 
 
@@ -191,3 +187,10 @@ def how_it_ends(
         # Arguments that do not fit, and a text without a kernel, have no place in the text.
         is_located = error.place is not None or outcome == "DataError"
     return Ending(outcome, message, is_located, time.process_time() - start)
+
+
+def survives(text: str, arrays: Sequence[Array], launch: LaunchDimensions, **more: Any) -> Ending:
+    found = how_it_ends(text, arrays, launch, **more)
+    assert found.is_located, found
+    assert found.seconds < SECONDS, found
+    return found

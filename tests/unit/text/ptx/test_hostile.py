@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from unit.text.ptx.damaged_ptx import Ending, damaged, how_it_ends
+from unit.text.ptx.damaged_ptx import FILES, damaged, source, survives
 from unit.text.ptx.one_instruction import HEAD
 from unit.text.ptx.test_warpgroups import KERNEL, SHARED
 from unit.tools.test_ptx_files import MAPPED
 
 from xla_emitters.dialects.mlir.tensor_maps import TensorMap
-from xla_emitters.dtypes import Array, dtype
-from xla_emitters.pipelines.compiler import compile
+from xla_emitters.dtypes import Array
 from xla_emitters.program import LaunchDimensions
 
-CORPUS = Path(__file__).parents[3] / "corpus"
-FILES = (
-    "reduction/red_row_float32.b87f7b91.hlo",
-    "transpose/attn_float32.2063fe71.hlo",
-    "loop/act_silu_bfloat16.14f74e0d.hlo",
-    "scatter/scatter_add_bfloat16.a7bab153.hlo",
-)
 ZEROS = np.zeros((16, 16), np.float32)
 WARPGROUP = KERNEL.format(
     **{
@@ -51,30 +40,12 @@ HOPPER: dict[str, tuple[str, list[Array], LaunchDimensions, dict[str, Any]]] = {
         *(LaunchDimensions((1, 1, 1), (128, 1, 1)), {"shared_bytes": SHARED}),
     ),
 }
-SECONDS = 20.0
-"""A text is read and run in less, on a machine that is busy."""
-
-
-@cache
-def source(file: str) -> tuple[str, tuple[Array, ...], LaunchDimensions]:
-    """PTX, arrays of zeros, and the launch."""
-    (kernel,) = compile(CORPUS / file, target="h100", stage="ptx").kernels
-    arrays = tuple(np.zeros(each.array.elements, dtype(each.array.dtype).numpy) for each in kernel.arguments)
-    return kernel.ptx, arrays, kernel.launch
-
-
-def survives(text: str, arrays: Sequence[Array], launch: LaunchDimensions, **more: Any) -> Ending:
-    """How a text ends; its message has a place."""
-    found = how_it_ends(text, arrays, launch, **more)
-    assert found.is_located, found
-    assert found.seconds < SECONDS, found
-    return found
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_damaged_texts(file: str) -> None:
     """One text for each kind of damage and some more; `lab/ptx` has thousands, and asks ptxas about those that run."""
-    text, arrays, launch = source(file)
+    text, arrays, launch = source(file, "ptx")
     for seed in range(36):
         dice = random.Random(f"{file} {seed}")
         survives(damaged(dice, text)[1], arrays, launch)

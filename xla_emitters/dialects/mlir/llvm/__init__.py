@@ -24,7 +24,7 @@ their name: `INTRINSICS["fshl"]` is `llvm.intr.fshl`. Both text forms of every o
   inline_asm    parts in an order that MLIR does not read
   fpext, fptrunc, sitofp          check neither kinds, shapes nor widths
   #llvm.linkage, #llvm.cconv      the word in quotes; no words for kernels
-Each file of this package has the ops of one kind, and their tuple at its end.
+Each file of this package has the ops of one kind.
 Source: MLIR 22, LLVM dialect, as `mlir-opt` reads and prints it; docs/reference/3 sections 0 and 2.
 """
 
@@ -36,9 +36,8 @@ from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializa
 from xdsl.dialects import llvm as upstream
 from xdsl.dialects.llvm import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
 from xdsl.ir import Attribute, Operation
-from xdsl.irdl import IRDLOperation
 
-from xla_emitters.dialects.completion import dialect_of
+from xla_emitters.dialects.completion import classes_among, dialect_of
 from xla_emitters.dialects.mlir.llvm import (
     atomics,
     calls,
@@ -102,27 +101,19 @@ from xla_emitters.dialects.mlir.llvm.values import TruncOp as TruncOp
 from xla_emitters.dialects.mlir.llvm.values import UIToFPOp as UIToFPOp
 from xla_emitters.dialects.mlir.llvm.values import ZeroOp as ZeroOp
 
-OURS: tuple[type[IRDLOperation], ...] = (
-    *(*values.OPERATIONS, *memory_ops.OPERATIONS, *atomics.OPERATIONS, *control.OPERATIONS, *calls.OPERATIONS),
-    *(*function_ops.OPERATIONS, *metadata.OPERATIONS),
-    *(*intrinsics.OPERATIONS, *vectors.OPERATIONS),
-)
-
 
 class _Constants(ConstantMaterializationInterface):
     def materialize_constant(self, value: Attribute, type: Attribute) -> Operation | None:  # noqa: A002 (xDSL's name)
         return values.ConstantOp(value, type)
 
 
+_FILES = (values, memory_ops, atomics, control, calls, function_ops, metadata)
+_CLASSES = {name: each for file in _FILES for name, each in vars(file).items()}
+
 LLVM = dialect_of(  # pyright: ignore[reportConstantRedefinition]  # xDSL's has that name
     upstream.LLVM,
-    OURS,
-    (
-        values.ConstantRangeAttr,
-        function_ops.CallingConventionAttr,
-        function_ops.LinkageAttr,
-        *metadata.METADATA_ATTRIBUTES,
-    ),
+    [*classes_among(_CLASSES, Operation, upstream.LLVM), *intrinsics.OPERATIONS, *vectors.OPERATIONS],
+    classes_among(_CLASSES, Attribute, upstream.LLVM),
     [_Constants()],
     names=globals(),
 )

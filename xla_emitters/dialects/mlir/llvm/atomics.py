@@ -17,7 +17,6 @@ from xdsl.dialects.llvm import LLVMPointerType, LLVMStructType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AnyAttr,
-    IRDLOperation,
     VarConstraint,
     base,
     operand_def,
@@ -214,6 +213,3 @@ class FenceOp(QuickOp):
 
     def verify_(self) -> None:
         verify_ordering(self.ordering, ("acquire", "release", "acq_rel", "seq_cst"))
-
-
-OPERATIONS: tuple[type[IRDLOperation], ...] = (AtomicRMWOp, AtomicCmpXchgOp, FenceOp)

@@ -37,7 +37,6 @@ from xdsl.dialects.llvm import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
     operand_def,
     opt_prop_def,
     opt_result_def,
@@ -491,6 +490,3 @@ class AssumeOp(QuickOp):
 
     def verify_(self) -> None:
         bundles_of(self)
-
-
-OPERATIONS: tuple[type[IRDLOperation], ...] = (CallOp, CallIntrinsicOp, InlineAsmOp, AssumeOp)

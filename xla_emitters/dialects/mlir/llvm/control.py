@@ -26,7 +26,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
     ParsePropInAttrDict,
     operand_def,
     opt_prop_def,
@@ -250,6 +249,3 @@ class SwitchOp(QuickOp):
                 f"switches on {self.value.type}, but its cases are {self.case_values.get_element_type()}"
             )
         _verify_weights(self.branch_weights, ways + 1)
-
-
-OPERATIONS: tuple[type[IRDLOperation], ...] = (BrOp, CondBrOp, SwitchOp)

@@ -35,7 +35,6 @@ from xdsl.dialects.llvm import (
 )
 from xdsl.ir import Attribute, ParametrizedAttribute, Region, TypedAttribute
 from xdsl.irdl import (
-    IRDLOperation,
     irdl_attr_definition,
     opt_prop_def,
     prop_def,
@@ -417,6 +416,3 @@ class GlobalOp(QuickOp):
         if self.body.blocks:
             printer.print_string(" ")
             printer.print_region(self.body)
-
-
-OPERATIONS: tuple[type[IRDLOperation], ...] = (FuncOp, GlobalOp)

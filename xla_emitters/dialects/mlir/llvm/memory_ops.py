@@ -31,7 +31,6 @@ from xdsl.dialects.llvm import LLVMArrayType, LLVMPointerType, LLVMStructType
 from xdsl.dialects.utils import print_dynamic_index_list
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
     ParsePropInAttrDict,
     operand_def,
     opt_prop_def,
@@ -392,6 +391,3 @@ class StoreOp(AccessOp):
 
     def verify_(self) -> None:
         _verify_atomic(self, self.value.type, ("unordered", "monotonic", "release", "seq_cst"))
-
-
-OPERATIONS: tuple[type[IRDLOperation], ...] = (GEPOp, AllocaOp, LoadOp, StoreOp)

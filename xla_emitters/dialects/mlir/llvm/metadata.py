@@ -20,7 +20,7 @@ from typing import Any, ClassVar, TypeVar
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute, ParametrizedAttribute
-from xdsl.irdl import IRDLOperation, ParamAttrDef, ParamDef, irdl_attr_definition, prop_def
+from xdsl.irdl import ParamAttrDef, ParamDef, irdl_attr_definition, prop_def
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
@@ -525,16 +525,3 @@ class ModuleFlagsOp(QuickOp):
 
     def __init__(self, flags: Sequence[ModuleFlagAttr]):
         super().__init__(properties={"flags": ArrayAttr(flags)})
-
-
-METADATA_ATTRIBUTES: tuple[type[Attribute], ...] = (
-    *(AliasScopeDomainAttr, AliasScopeAttr, AccessGroupAttr, DereferenceableAttr),
-    *(TBAARootAttr, TBAAMemberAttr, TBAATypeDescAttr, TBAATagAttr),
-    *(LoopAnnotationAttr, LoopVectorizeAttr, LoopInterleaveAttr, LoopUnrollAttr, LoopUnrollAndJamAttr, LoopLICMAttr),
-    *(LoopDistributeAttr, LoopPipelineAttr, LoopPeeledAttr, LoopUnswitchAttr),
-    *(DIFileAttr, DICompileUnitAttr, DISubprogramAttr),
-    *(MemoryEffectsAttr, VScaleRangeAttr, UnwindTableKindAttr, ZeroAttr, UndefAttr, PoisonAttr, ModuleFlagAttr),
-)
-"""All attributes that are printed as `#llvm.name`."""
-
-OPERATIONS: tuple[type[IRDLOperation], ...] = (NoAliasScopeDeclOp, ModuleFlagsOp)

@@ -96,8 +96,7 @@ class ConstantRangeAttr(ParametrizedAttribute):
         return ConstantRangeAttr(integer(lower, width), integer(upper, width))
 
     @classmethod
-    def parse_range(cls, parser: AttrParser) -> ConstantRangeAttr:
-        """The text after the name: `<i32, 0, 128>`."""
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
         with parser.in_angle_brackets():
             start = parser.pos
             integer = parser.parse_type()
@@ -107,12 +106,7 @@ class ConstantRangeAttr(ParametrizedAttribute):
             lower = parser.parse_integer(allow_boolean=False)
             parser.parse_punctuation(",")
             upper = parser.parse_integer(allow_boolean=False)
-        return cls(IntegerAttr(lower, integer), IntegerAttr(upper, integer))
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
-        found = cls.parse_range(parser)
-        return [found.lower, found.upper]
+        return [IntegerAttr(lower, integer), IntegerAttr(upper, integer)]
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
@@ -428,8 +422,3 @@ class SIToFPOp(upstream.SIToFPOp, QuickOp):
 FPToSIOp = op_of_family(FloatToIntegerCastOp, "llvm.fptosi")
 FPToUIOp = op_of_family(FloatToIntegerCastOp, "llvm.fptoui")
 AddrSpaceCastOp = op_of_family(PointerCastOp, "llvm.addrspacecast")
-
-OPERATIONS: tuple[type[IRDLOperation], ...] = (
-    *(ConstantOp, ZeroOp, PoisonOp, FreezeOp, ExtractElementOp, ICmpOp, FCmpOp, SelectOp),
-    *(TruncOp, FPExtOp, FPTruncOp, SIToFPOp, FPToSIOp, FPToUIOp, AddrSpaceCastOp, UIToFPOp),
-)

@@ -59,13 +59,6 @@ def in_function(line: str) -> str:
         ),
         ("%0 = llvm.zext %i : i32 to i16", VerifyError, "cast from i32 to i16"),
         ("%0 = llvm.sext %i : i32 to i32", VerifyError, "cast from i32 to i32"),
-        ("%0 = llvm.fpext %x : f32 to f16", VerifyError, "f16 is not wider than f32"),
-        ("%0 = llvm.fptrunc %x : f32 to f64", VerifyError, "f64 is not narrower than f32"),
-        (
-            "%0 = llvm.sitofp %x : f32 to f32",
-            VerifyError,
-            "converts integers to floats of the same shape, not f32 to f32",
-        ),
         ("%0 = llvm.uitofp %i : i32 to vector<2xf32>", VerifyError, "cannot convert i32 to vector<2xf32>"),
         ("%0 = llvm.fptosi %i : i32 to i32", VerifyError, "llvm.fptosi"),
         ("%0 = llvm.addrspacecast %i : i32 to !llvm.ptr", VerifyError, "llvm.addrspacecast"),

@@ -1,4 +1,5 @@
-"""Faults behind the LLVM dialect, planted in the PTX: `check` finds each, and names the stage; `bisect` says that LLVM is to blame.
+"""Faults behind the LLVM dialect, planted in the PTX, in the text that LLVM is given, and in what its passes return: `check` finds each at
+the stage where it is, and `bisect` says that LLVM is to blame, and between which stages.
 
 A fault must change a result's bits on these inputs. Where a kernel calls libdevice (SILU's exponential) it must leave the ops' bounds.
 """
@@ -8,16 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from long_lists import every
-from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.explore.bisect.bisect import bisect
 from xla_emitters.explore.check.check import check
 from xla_emitters.explore.check.verdict import Verdict
 from xla_emitters.lowering.toolchain import toolchain
+from xla_emitters.tools.bisect_verb import culprit_lines
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 GELU = "loop/act_gelu_f32.7a8ac9a5.hlo"
@@ -29,8 +32,8 @@ SCATTER = "scatter/scatter_add_float32.2b0cc0af.hlo"
 
 SUMS = r"add\.rn\.f32\s+%r13, %r10, %r11;\s*add\.rn\.f32\s+%r14, %r12, %r13"
 UPDATE = r"(?:atom|red)(?:\.\w+)*\.global(?:\.\w+)*\.add\.f32\s+(?:%r\d+, )?(\[[^\]]*\]), (%r\d+);"
-# (file, what is wrong, pattern, replacement)
-FAULTS = (
+# (file, what is wrong, pattern, replacement) in the PTX
+OF_PTX = (
     (GELU, "predicate", r"setp\.le", "setp.ge"),
     (GELU, "the other predicate", r"setp\.ge\.f32", "setp.lt.f32"),
     (GELU, "operands of a selection", r"(selp\.f32\s+%r\d+), (\S+), (\S+), (%p\d+)", r"\1, \3, \2, \4"),
@@ -81,7 +84,7 @@ FAULTS = (
     (
         ROWS,
         "order of a sum",
-        r"add\.rn\.f32\s+%r13, %r10, %r11;\s*add\.rn\.f32\s+%r14, %r12, %r13",
+        SUMS,
         "add.rn.f32 %r13, %r11, %r12; add.rn.f32 %r14, %r10, %r13",
     ),
     (TRANSPOSE, "no barrier", r"bar\.sync\s+0;", ""),
@@ -93,34 +96,86 @@ FAULTS = (
     (
         SCATTER,
         "not atomic",
-        r"(?:atom|red)(?:\.\w+)*\.global(?:\.\w+)*\.add\.f32\s+(?:%r\d+, )?(\[[^\]]*\]), (%r\d+);",
+        UPDATE,
         r"st.global.b32 \1, \2;",
     ),
     (
         SCATTER,
         "other update",
-        r"((?:atom|red)(?:\.\w+)*\.global(?:\.\w+)*)\.add\.f32\s+(?:%r\d+, )?(\[[^\]]*\]), (%r\d+);",
-        r"red.global.max.s32 \2, \3;",
+        UPDATE,
+        r"red.global.max.s32 \1, \2;",
     ),
 )
 
 
+# (file, what is wrong, pattern, replacement) in the text that our printer gives to LLVM
+OF_PRINTER = (
+    (GELU, "predicate", r"fcmp olt", "fcmp ogt"),
+    (GELU, "operands of a division", r"fdiv float (%\S+), (%\S+)", r"fdiv float \2, \1"),
+    (GELU, "constant", r"fmul float (%\S+), 0x3FE9884540000000", r"fmul float \1, 0x3FE9884560000000"),
+    (GELU, "lane of a vector", r"(extractelement <4 x float> %\S+, i32) 0", r"\1 1"),
+    (
+        GELU,
+        "alignment that does not hold",
+        r"store <4 x float> (%\S+), ptr (%\S+)",
+        r"store <4 x float> \1, ptr \2, align 64",
+    ),
+    (GELU, "address", r"getelementptr inbounds float, ptr (%\S+), i32", r"getelementptr inbounds i64, ptr \1, i32"),
+    (SILU, "sign", r"fneg bfloat (%\S+)", r"fmul bfloat \1, 0xR3F80"),
+    (ROWS, "no barrier", r"\n.*@llvm\.nvvm\.barrier\.cta\.sync\.aligned\.all\(i32 0\)", "\n"),
+    (ROWS, "distance of an exchange", r"(@llvm\.nvvm\.shfl\.sync\.down\.f32\(.*i32) 16, (i32 31\))", r"\1 15, \2"),
+    (TRANSPOSE, "size of the tile's row", r"mul i32 (%\S+), 33", r"mul i32 \1, 32"),
+    (SCATTER, "other update", r"atomicrmw fadd", "atomicrmw fsub"),
+)
+# The same in what comes back from LLVM's passes: as if one of them, or libdevice, were wrong.
+OF_PASSES = (
+    (GELU, "predicate", r"fcmp olt", "fcmp uge"),
+    (
+        GELU,
+        "operands of a selection",
+        r"select i1 (%\S+), float (\S+), float (\S+)\n",
+        r"select i1 \1, float \3, float \2\n",
+    ),
+    (
+        GELU,
+        "fused product",
+        r"@llvm\.fma\.f32\(float (\S+), float (\S+), float (\S+)\)",
+        r"@llvm.fma.f32(float \1, float \3, float \2)",
+    ),
+    (SILU, "instruction of libdevice", r"@llvm\.nvvm\.ex2\.approx\.f32\(", "@llvm.nvvm.lg2.approx.f("),
+    (ROWS, "value of a phi", r"(phi float \[ \S+, \S+ \], \[) 0\.000000e\+00", r"\1 1.000000e+00"),
+    (ROWS, "branches", r"br i1 (%\S+), label (%\S+), label (%\S+)", r"br i1 \1, label \3, label \2"),
+    (TRANSPOSE, "offset", r"(getelementptr inbounds nuw i8, ptr (?:addrspace\(3\) )?%\S+, i64) 528", r"\1 532"),
+)
+
+
+Fault = tuple[str, str, str, str]
+Plant = Callable[[str, str, str], None]
+
+
 @pytest.fixture
-def planted(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    """What makes PTX now replaces the first text of a pattern."""
+def plant(monkeypatch: pytest.MonkeyPatch) -> Plant:
+    """plant(where, pattern, replacement): the first match is replaced in the text "given" to LLVM, or in its "llvm_ir" or "ptx"."""
+    given, finish = toolchain.print_llvm_ir, toolchain.PtxCompiler.finish_both
 
-    def plant(pattern: str, replacement: str) -> None:
-        finish = toolchain.PtxCompiler.finish_both
+    def replaced(pattern: str, replacement: str, text: str) -> str:
+        found, count = re.subn(pattern, replacement, text, count=1)
+        assert count == 1, f"no {pattern} in:\n{text}"
+        return found
 
-        def wrong(self: toolchain.PtxCompiler, module: ModuleOp) -> toolchain.ToolTexts:
+    def planted(where: str, pattern: str, replacement: str) -> None:
+        wrong = partial(replaced, pattern, replacement)
+
+        def finished(self: Any, module: Any) -> toolchain.ToolTexts:
             texts = finish(self, module)
-            text, count = re.subn(pattern, replacement, texts.ptx, count=1)
-            assert count == 1, f"no {pattern} in:\n{text}"
-            return replace(texts, ptx=text)
+            return replace(texts, **{where: wrong(getattr(texts, where))})
 
-        monkeypatch.setattr(toolchain.PtxCompiler, "finish_both", wrong)
+        if where == "given":
+            monkeypatch.setattr(toolchain, "print_llvm_ir", lambda module: wrong(given(module)))
+        else:
+            monkeypatch.setattr(toolchain.PtxCompiler, "finish_both", finished)
 
-    return plant
+    return planted
 
 
 def text_of(file: str) -> str:
@@ -128,50 +183,66 @@ def text_of(file: str) -> str:
     return (CORPUS / file).read_text().replace("f32[8,512,1024]", "f32[8,64,1024]")
 
 
-def checked(file: str, *, verify: bool = False) -> Verdict:
+def checked(file: str, stages: str, *, verify: bool = False) -> Verdict:
     """verify: the IR after every pass, which is the same with any fault"""
-    return check(text_of(file), stages="llvm,ptx", blocks=4, target="h100", verify=verify)
+    return check(text_of(file), stages=stages, blocks=4, target="h100", verify=verify)
 
 
-@pytest.mark.parametrize(
-    ("file", "what", "pattern", "replacement"),
-    every(4, FAULTS),
-    ids=[f"{row[0].split('/')[0]}: {row[1]}" for row in FAULTS],
-)
-def test_a_planted_fault_is_found(
-    file: str, what: str, pattern: str, replacement: str, planted: Callable[[str, str], None]
-) -> None:
-    planted(pattern, replacement)
-    verdict = checked(file)
+def named(fault: Fault) -> str:
+    return f"{fault[0].split('/')[0]}: {fault[1]}"
+
+
+def expect_found(fault: Fault, where: str, stages: str, stage: str, plant: Plant) -> None:
+    file, what, pattern, replacement = fault
+    plant(where, pattern, replacement)
+    verdict = checked(file, stages)
     assert not verdict.ok, what
-    assert verdict.summary.startswith("ptx"), verdict.summary
+    assert verdict.summary.partition(":")[0].partition(" ")[0] == stage, verdict.summary
+
+
+@pytest.mark.parametrize("fault", every(4, OF_PTX), ids=named)
+def test_a_fault_of_the_ptx_is_found(fault: Fault, plant: Plant) -> None:
+    expect_found(fault, "ptx", "llvm,ptx", "ptx", plant)
+
+
+@pytest.mark.parametrize("fault", every(3, OF_PRINTER), ids=named)
+def test_a_fault_of_the_printer_is_found(fault: Fault, plant: Plant) -> None:
+    expect_found(fault, "given", "llvm-dialect,llvm,ptx", "llvm", plant)
+
+
+@pytest.mark.parametrize("fault", every(3, OF_PASSES), ids=named)
+def test_a_fault_of_the_passes_is_found(fault: Fault, plant: Plant) -> None:
+    expect_found(fault, "llvm_ir", "llvm-dialect,llvm,ptx", "llvm", plant)
 
 
 @pytest.mark.parametrize("file", every(2, [GELU, SILU, ROWS, NARROW, TRANSPOSE, SCATTER]))
 def test_without_a_fault_the_stage_is_right(file: str) -> None:
-    verdict = checked(file, verify=True)
+    verdict = checked(file, "llvm,ptx", verify=True)
     assert verdict.ok, verdict.summary
 
 
-def test_bisect_blames_llvm(planted: Callable[[str, str], None]) -> None:
-    planted(r"setp\.le", "setp.ge")
+@pytest.mark.parametrize(
+    ("where", "pattern", "replacement", "stage", "place", "said"),
+    [
+        # The selection that the predicate is for, in the PTX.
+        ("ptx", r"setp\.le", "setp.ge", "ptx", "fusion.ptx:", "llvm.select"),
+        ("given", "fcmp olt", "fcmp ogt", "llvm", "fusion.ll:", "between llvm-dialect and llvm)"),
+    ],
+)
+def test_bisect_blames_llvm(
+    where: str, pattern: str, replacement: str, stage: str, place: str, said: str, plant: Plant
+) -> None:
+    plant(where, pattern, replacement)
     culprit = bisect(text_of(GELU), blocks=2, target="h100").culprit
     assert culprit is not None
-    assert (culprit.stage, culprit.name, culprit.kind) == ("ptx", "LLVM", "numbers")
-    # The selection that the predicate is for, in the PTX.
-    assert culprit.blame.place.startswith("fusion.ptx:")
-    assert "llvm.select" in culprit.blame.op
+    assert (culprit.stage, culprit.name, culprit.kind) == (stage, "LLVM", "numbers")
+    assert culprit.blame.place.startswith(place)
+    assert said in culprit.blame.op + culprit_lines(culprit)[0]
 
 
-def test_bisect_blames_llvm_in_a_module_of_several_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bisect_blames_llvm_in_a_module_of_several_kernels(plant: Plant) -> None:
     """The square of one kernel becomes a sum, in LLVM IR and so in no pass of ours."""
-    finish = toolchain.PtxCompiler.finish_both
-
-    def wrong(self: toolchain.PtxCompiler, module: ModuleOp) -> toolchain.ToolTexts:
-        texts = finish(self, module)
-        return replace(texts, llvm_ir=re.sub("fmul float", "fadd float", texts.llvm_ir, count=1))
-
-    monkeypatch.setattr(toolchain.PtxCompiler, "finish_both", wrong)
+    plant("llvm_ir", "fmul float", "fadd float")
     culprit = bisect(Path(__file__).parents[2] / "examples" / "modules" / "loop.hlo", target="h100").culprit
     assert culprit is not None
     assert (culprit.kernel, culprit.stage, culprit.name, culprit.kind) == ("squared", "llvm", "LLVM", "numbers")

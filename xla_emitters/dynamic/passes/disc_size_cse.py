@@ -1,0 +1,89 @@
+"""Equal instructions on small arrays of integers become one, and equal calls of functions that compute only such. On HLO.
+
+    n = get-dimension-size(x)              n = get-dimension-size(x)
+    q = call(n, two), to_apply=divmod      q = call(n, two), to_apply=divmod
+    m = get-dimension-size(x)         ->   (m is n, r is q)
+    r = call(m, two), to_apply=divmod
+
+JAX computes the sizes again for every op, each division of sizes by a call of twenty instructions: a ResNet of unknown height has 464
+calls, a dozen of them different. Inlined they are 9,000 instructions, which five passes and four walks over all sizes (`sizes`) would
+see. `disc-shape-optimization` finds sizes that are equal although they are computed differently.
+Values of data are not merged: to compute them twice may be cheaper than to keep them.
+Correctness: an instruction of these kinds depends on its operands and attributes alone.
+Source: XLA, HloCSE; BladeDISC runs MLIR's CSE before its own passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TupleType
+from xdsl.ir import Attribute
+
+from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.computation import (
+    CallOp,
+    ComputationOp,
+    GetTupleElementOp,
+    TupleOp,
+    callees_of,
+)
+from xla_emitters.dialects.hlo.constant import ConstantOp, IotaOp
+from xla_emitters.dialects.hlo.dynamic_shape_ops import GetDimensionSizeOp
+from xla_emitters.dialects.hlo.elementwise import is_elementwise
+from xla_emitters.dialects.hlo.shape_ops import BroadcastOp, ConcatenateOp, ReshapeOp, SliceOp
+from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array
+from xla_emitters.dtypes import Kind
+from xla_emitters.dynamic.sizes.size_walk import is_arithmetic
+from xla_emitters.graph.names import Names
+from xla_emitters.rewrite.kernel_pass import KernelPass
+
+MOST_ELEMENTS = 64
+"""Of an array that counts as small: a list of sizes has one element per dimension."""
+MERGED = (
+    ConstantOp, IotaOp, GetDimensionSizeOp, ReshapeOp, BroadcastOp, ConcatenateOp, SliceOp, TupleOp, GetTupleElementOp
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DiscSizeCsePass(KernelPass):
+    """See the file's head. For a module of the `hlo` dialect."""
+
+    name = "disc-size-cse"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        names, arithmetic = Names(op), dict[ComputationOp, bool]()
+        for computation in op.ops:
+            if isinstance(computation, ComputationOp):
+                first = dict[Hashable, HloOp]()
+                for instruction in list(computation.instructions):
+                    if _is_merged(instruction, arithmetic):
+                        kept = first.setdefault(_key(instruction), instruction)
+                        if kept is not instruction and instruction.result is not computation.root:
+                            names.replace(instruction, kept.result)
+
+
+def _key(op: HloOp) -> Hashable:
+    said = tuple((key, value) for key, value in op.properties.items() if key != "name")
+    return op.name, op.result.type, tuple(op.operands), said, tuple(op.attributes.items())
+
+
+def _is_merged(op: HloOp, arithmetic: dict[ComputationOp, bool]) -> bool:
+    """Whether an instruction is of a kind that is merged. `arithmetic`: see `is_arithmetic`."""
+    if not _is_small(op.result.type):
+        return False
+    if isinstance(op, CallOp):
+        return is_arithmetic(callees_of(op)[0], arithmetic)
+    return is_elementwise(op) or isinstance(op, MERGED)
+
+
+def _is_small(ir_type: Attribute) -> bool:
+    if isinstance(ir_type, TupleType):
+        return all(map(_is_small, ir_type.types))
+    if not is_array(ir_type) or element_of(ir_type).kind not in (Kind.SIGNED, Kind.UNSIGNED, Kind.PRED):
+        return False
+    sizes = dims_of(ir_type)
+    return min(sizes, default=1) >= 0 and prod(sizes) <= MOST_ELEMENTS
