@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from xla_emitters.explore.real_xla import Flag
-    from xla_emitters.pipelines.recorder import Observer
 
 
 def compile(
@@ -101,13 +100,8 @@ def _for_devices(text: str, name: str, given: CompileKeywords) -> str | None:
     return module_for_devices(text, name, given.get("entry", ""))
 
 
-def compile_text(
-    text: str, name: str, options: CompileOptions | None = None, observe: Observer | None = None
-) -> Program:
-    """A program from StableHLO text, or from a kernel's IR. raises ParseError, VerifyError, Unsupported with the place in the text.
-
-    observe  called after each pass up to the stage `fused`; of a program
-    """
+def compile_text(text: str, name: str, options: CompileOptions | None = None) -> Program:
+    """A program from StableHLO text, or from a kernel's IR. raises ParseError, VerifyError, Unsupported with the place in the text."""
     if is_kernel_ir(text):
         from xla_emitters.pipelines.kernel_ir import compile_kernel_ir
 
@@ -115,7 +109,7 @@ def compile_text(
     from xla_emitters.pipelines.programs import compile_program
     from xla_emitters.text.stablehlo import parse_stablehlo
 
-    return compile_program(parse_stablehlo(text, name, options.entry if options else ""), options, observe=observe)
+    return compile_program(parse_stablehlo(text, name, options.entry if options else ""), options)
 
 
 def examined(

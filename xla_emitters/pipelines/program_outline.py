@@ -34,7 +34,7 @@ from xla_emitters.errors import XlaEmittersError
 from xla_emitters.pipelines.lowerings import Lowerings
 from xla_emitters.pipelines.program_listing import LIBRARY, ListedOp, ProgramListing
 from xla_emitters.program import Program
-from xla_emitters.program.outline import Contents, Work, counted_work, factors_of, least_time, product_operations
+from xla_emitters.program.outline import Outline, Work, counted_work, factors_of, least_time, product_operations
 from xla_emitters.text.hlo.stack_frames import PythonLines
 
 ASSUMED = 128
@@ -52,11 +52,11 @@ def assumed_sizes(sizes: Sizes, given: Mapping[str, int]) -> dict[str, int]:
     return found | dict(given)
 
 
-def contents_of(program: Program, made: Lowerings, given: Mapping[str, int]) -> Contents:
+def contents_of(program: Program, made: Lowerings, given: Mapping[str, int]) -> Outline:
     """The contents at these sizes; at assumed ones for symbols that are not given."""
     more = (f'p.trace["{program.stage}"].ir', "xe.cost(p, sizes={...})", "xla-emitters show FILE -o page.html")
     if made.fused is None:
-        return Contents("", (), more=more)
+        return Outline("", more=more)
     values = assumed_sizes(made.sizes, given)
     works = _Works(BufferSizes(from_allocations=True), PythonLines(made.source), device(program.target), values)
     work, facts = tuple(works.all(made.fused)), tuple[str, ...]()
@@ -64,7 +64,7 @@ def contents_of(program: Program, made: Lowerings, given: Mapping[str, int]) -> 
         said = ", ".join(f"{name} = {value}" for name, value in values.items())
         asked = ", ".join(f"{name}=..." for name in values)
         facts = (f"at {said}" + ("" if given else f", which is assumed: print(p.explain({asked})) takes others"),)
-    return Contents(counted_work(work), work, tuple(works.remarks(made.fused)), facts, more)
+    return Outline(counted_work(work), work, tuple(works.remarks(made.fused)), facts, more)
 
 
 def not_in_kernels(listing: ProgramListing, fused: ModuleOp) -> list[ListedOp]:

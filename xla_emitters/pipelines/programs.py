@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from xla_emitters.pipelines.program_gpu import GpuProgram
     from xla_emitters.pipelines.program_steps import ProgramSteps
     from xla_emitters.program.bound_program import BoundProgram
-    from xla_emitters.program.outline import Contents
+    from xla_emitters.program.outline import Outline
     from xla_emitters.runtime.memory_history import MemoryHistory
 
 
@@ -174,7 +174,7 @@ class OnDemand(Lowerings):
     def recorded(self) -> tuple[Trace, ...]:
         return self.traces if "lowering" in self.__dict__ else (self.passes,)
 
-    def contents(self, program: Program, sizes: Mapping[str, int]) -> Contents:
+    def contents(self, program: Program, sizes: Mapping[str, int]) -> Outline:
         from xla_emitters.pipelines.program_outline import contents_of
 
         return contents_of(program, self, sizes)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property, partial
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, Protocol, Self, SupportsIndex
@@ -23,7 +23,7 @@ from xla_emitters.trace import Trace
 if TYPE_CHECKING:
     from xla_emitters.program.bound_program import BoundProgram
     from xla_emitters.program.communication import Communication
-    from xla_emitters.program.outline import Contents, Outline
+    from xla_emitters.program.outline import Outline
 
 PLATFORMS = ("cpu", "gpu")
 _CUDA_OF_DLPACK = (2, 13)
@@ -213,13 +213,8 @@ class Program:
         returns  the result, or a tuple of them when there are several: NumPy arrays from the CPU, CuPy arrays from a GPU
         raises   like `run`, ToolError on a GPU without CuPy
         """
-        if max_memory is not None:
-            from xla_emitters.support.limits import limited_memory  # imported here, as few calls need it
-
-            with limited_memory(max_memory):
-                return Program.__call__(self, *inputs, donate=donate)
         if platform_of(inputs) == "cpu":
-            return one_or_all(self.compilation.run(self, inputs, None, donate=donate))
+            return one_or_all(Program.run(self, inputs, donate=donate, max_memory=max_memory))
         return one_or_all(self.on("gpu").run(inputs, donate=donate))
 
     def on(self, platform: str) -> OnPlatform:
@@ -248,7 +243,7 @@ class Program:
         """
         if max_memory is None:
             return self.compilation.run(self, inputs, stage, donate=donate)
-        from xla_emitters.support.limits import limited_memory
+        from xla_emitters.support.limits import limited_memory  # imported here, as few calls need it
 
         with limited_memory(max_memory):
             return self.compilation.run(self, inputs, stage, donate=donate)
@@ -303,20 +298,17 @@ class Program:
 
     def outlined(self, **sizes: int) -> Outline:
         """The outline at these sizes of symbols; without, at assumed ones. raises UsageError for sizes of a program without symbols"""
-        from xla_emitters.program.outline import Outline, no_kernels  # imported here: to run a program needs none
+        from xla_emitters.program.outline import no_kernels  # imported here: to run a program needs none
 
-        made, chips = (
-            self.compilation.contents(self, sizes),
-            f"{self.devices} {self.target}" if self.devices > 1 else self.target,
-        )
+        made = self.compilation.contents(self, sizes)
+        chips = f"{self.devices} {self.target}" if self.devices > 1 else self.target
         facts = [f"does not run: its text leaves out the data of {', '.join(self.left_out)}"] if self.left_out else []
-        return Outline(
-            f"{self.name} for {chips}: {made.kind or no_kernels(self.stage)}",
-            (list(map(str, self.parameters)), list(map(str, self.results))),
-            made.work,
-            made.remarks,
-            (*facts, *made.facts),
-            ("print(p.explain())", *made.more),
+        return replace(
+            made,
+            head=f"{self.name} for {chips}: {made.head or no_kernels(self.stage)}",
+            facts=(*facts, *made.facts),
+            more=("print(p.explain())", *made.more),
+            arrays=(list(map(str, self.parameters)), list(map(str, self.results))),
         )
 
     @property
@@ -437,7 +429,7 @@ class Compilation(Protocol):
     The properties are those of `Program`; a part that is made on demand raises what its making raises.
     recorded   those of `traces` that are made already
     run, memory, dispatches   on the CPU; `on_gpu` the program on a GPU; `bind` at these sizes
-    contents, explain, explained  at these sizes of its symbols; without what `contents` says
+    contents, explain, explained  at these sizes of its symbols; without what `contents` says, an outline but for name and arrays
     """
 
     @property
@@ -463,7 +455,7 @@ class Compilation(Protocol):
     def bind(self, program: Program, sizes: Mapping[str, int]) -> BoundProgram: ...
     def memory(self, program: Program, inputs: Sequence[Any]) -> Any: ...
     def dispatches(self, program: Program, inputs: Sequence[Any]) -> Sequence[Any]: ...
-    def contents(self, program: Program, sizes: Mapping[str, int]) -> Contents: ...
+    def contents(self, program: Program, sizes: Mapping[str, int]) -> Outline: ...
     def explain(self, program: Program, sizes: Mapping[str, int]) -> list[str]: ...
     def explained(self, program: Program, sizes: Mapping[str, int]) -> dict[str, Any]: ...
 
@@ -513,9 +505,8 @@ class Compiled:
     def dispatches(self, program: Program, inputs: Sequence[Any]) -> Sequence[Any]:
         return _launcher("dispatches", program)(program, inputs)
 
-    def contents(self, program: Program, sizes: Mapping[str, int]) -> Contents:
+    def contents(self, program: Program, sizes: Mapping[str, int]) -> Outline:
         from xla_emitters.device import device
-        from xla_emitters.program.outline import Contents
         from xla_emitters.program.outline_of_steps import contents_of  # imported here: to run a program needs none
         from xla_emitters.support.units import bytes_text
 
@@ -531,8 +522,9 @@ class Compiled:
         remarks = [remark.text for trace in (self.graph, *self.traces) for remark in trace.remarks if remark.help]
         trace = "p.trace" if len(self.traces) == 1 else "p.traces[0]"
         more = (f'{trace}["{program.stage}"].ir', "xe.cost(p)", "xla-emitters show FILE -o page.html")
-        kind = ("one kernel" if program.is_one_kernel else made.kind) if self.steps else ""
-        return Contents(kind, made.work, (*dict.fromkeys(remarks), *made.remarks), facts, more if self.traces else ())
+        kind = ("one kernel" if program.is_one_kernel else made.head) if self.steps else ""
+        said = (*dict.fromkeys(remarks), *made.remarks)
+        return replace(made, head=kind, remarks=said, facts=facts, more=more if self.traces else ())
 
     def explain(self, program: Program, sizes: Mapping[str, int]) -> list[str]:
         from xla_emitters.trace.explain import explained

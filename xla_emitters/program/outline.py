@@ -73,36 +73,24 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Contents:
-    """What a compilation says of itself for the outline: `kind`, "27 kernels and 6 library calls" or "" before
-    there are any, and fields of `Outline`."""
-
-    kind: str
-    work: tuple[Work, ...]
-    remarks: tuple[str, ...] = ()
-    facts: tuple[str, ...] = ()
-    more: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Outline:
     """A program on one screen.
 
-    head        name, device and kind
-    arrays      types of parameters, and of results
+    head        name, device and kind; of a compilation the kind alone, "27 kernels and 6 library calls", or "" before there are any
     work        in program order
     remarks     what is unusual about the whole program
     facts       further lines, such as the sizes at which times are expected
     more        expressions and commands that show more
+    arrays      types of parameters, and of results
     times       what the times are
     """
 
     head: str
-    arrays: tuple[Sequence[str], Sequence[str]]
-    work: tuple[Work, ...]
+    work: tuple[Work, ...] = ()
     remarks: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
     more: tuple[str, ...] = ()
+    arrays: tuple[Sequence[str], Sequence[str]] = ((), ())
     times: str = TIMES
 
     def by_price(self) -> list[Work]:

@@ -14,7 +14,7 @@ from math import prod
 from xla_emitters.device import Device
 from xla_emitters.program.callees import Kernel, LibraryCall
 from xla_emitters.program.communication import WAIT
-from xla_emitters.program.outline import Contents, Work, counted_work, factors_of, least_time, product_operations
+from xla_emitters.program.outline import Outline, Work, counted_work, factors_of, least_time, product_operations
 from xla_emitters.program.step_values import Arrays
 from xla_emitters.program.steps import (
     Branch,
@@ -40,7 +40,7 @@ def contents_of(
     traces: Sequence[Trace],
     arrays: Arrays,
     chip: Device,
-) -> Contents:
+) -> Outline:
     """What steps do, in the order of first runs; `traces` say how kernels were made."""
     by_name = {_plain(trace.name): trace for trace in traces}
     said = {
@@ -49,7 +49,7 @@ def contents_of(
         if kernel.name in by_name or len(traces) == len(kernels)
     }
     work = work_of(steps, kernels, calls, arrays, chip, said)
-    return Contents(counted_work(work), work, tuple(host_decisions(steps, arrays)))
+    return Outline(counted_work(work), work, tuple(host_decisions(steps, arrays)))
 
 
 def _said(name: str, trace: Trace) -> Work:

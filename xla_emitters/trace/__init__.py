@@ -4,7 +4,6 @@ records   Trace, Step, Rewrite, Remark, Decision: the one recorded structure, an
 text      dumps, numbered files, tables of times, diffs
 explain   why this code: emitter, launch, partition, accesses, and what passes declined
 html      IR side by side with the HLO, each op linked to the instruction that it comes from
-outline one screen for a trace
 lexers    colours for HLO and MLIR text, for Pygments
 """
 

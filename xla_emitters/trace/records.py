@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from xla_emitters.trace.html import Html
 
 SCHEMA = 1
+MOST_STAGES = 16
+"""Of which the outline has a row."""
 
 
 @dataclass(frozen=True)
@@ -278,21 +280,40 @@ class Trace:
         return Html(trace_html(self.name, steps))
 
     def __repr__(self) -> str:
-        from xla_emitters.trace.trace_outline import outline
+        """At most 20 lines: a row for each stage, and how to see its IR.
 
-        rows = [
-            (
-                step.stage or "",
-                str(step.ops or ""),
-                f"{seconds * 1e3:.1f}",
-                str(step.ir.count("\n") + 1) if step.ir is not None else "",
-            )
-            for step, seconds in self.timed()
+        trace of fusion: 46 steps
+          stage          ops       ms    lines of IR
+          xla_gpu         57      8.1             64
+          ...
+          more: print(trace["ptx"].ir); print(trace.diff("llvm-dialect", "ptx")); trace.show("llvm-dialect", "ptx")
+        """
+        from xla_emitters.support.columns import aligned  # imported here: few traces are printed
+
+        rows, with_ir = [("stage", "ops", "ms", "lines of IR")], list[str]()
+        for step, seconds in self.timed():
+            stage, lines = step.stage or "", "" if step.ir is None else str(step.ir.count("\n") + 1)
+            rows.append((stage, str(step.ops or ""), f"{seconds * 1e3:.1f}", lines))
+            with_ir += [stage] if lines else []
+        others = len(rows) - 1 - MOST_STAGES
+        lines = [
+            *(aligned(rows[: MOST_STAGES + 1], right={1, 2, 3}) if rows[1:] else []),
+            *([f"{others} more stages"] if others > 0 else []),
+            f"more: {_more(with_ir)}",
         ]
-        return outline(self.name, len(self), rows)
+        title = f"trace of {self.name or 'nothing'}: {len(self)} steps"
+        return "\n".join([title, *(f"  {line.rstrip()}" for line in lines)])
 
     def _repr_html_(self) -> str:
         """For notebooks: a row for each stage, and how to see its IR."""
         from xla_emitters.trace.html import text_html
 
         return text_html(repr(self))
+
+
+def _more(stages: list[str]) -> str:
+    """Expressions that show the IR of these stages."""
+    if not stages:
+        return "recorded without IR; compile with record='stages' or 'passes'"
+    last, before = stages[-1], stages[-2] if len(stages) > 1 else stages[-1]
+    return f'print(trace["{last}"].ir); print(trace.diff("{before}", "{last}")); trace.show("{before}", "{last}")'

@@ -75,7 +75,7 @@ def drawn_for(view: FusionView, arguments: Sequence[Argument], tolerance: float)
     """An array for each argument; if values are compared, of positive numbers."""
     drawn = arrays_for(view, arguments, repeat=True)
     return [
-        _positive(array) if tolerance and _is_rounded(a) else array for a, array in zip(arguments, drawn, strict=True)
+        positive(array) if tolerance and _is_rounded(a) else array for a, array in zip(arguments, drawn, strict=True)
     ]
 
 
@@ -90,7 +90,7 @@ def _is_rounded(argument: Argument) -> bool:
     return dtype(argument.array.dtype).kind in (Kind.FLOAT, Kind.COMPLEX)
 
 
-def _positive(array: Array) -> Array:
+def positive(array: Array) -> Array:
     """The numbers without their signs; both parts of complex ones."""
     if np.iscomplexobj(array):
         return np.abs(np.real(array)) + np.abs(np.imag(array)) * array.dtype.type(1j)

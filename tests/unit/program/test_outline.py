@@ -144,7 +144,7 @@ def test_a_program_without_kernels_says_where_it_stopped() -> None:
 
 def test_times_that_data_decides_are_not_guessed() -> None:
     """Work without a size is last, and the shares are of the rest."""
-    outline = Outline("m", ((), ()), (Work("a", "kLoop", "", 1, None), Work("b", "kLoop", "", 1, 3.0)))
+    outline = Outline("m", (Work("a", "kLoop", "", 1, None), Work("b", "kLoop", "", 1, 3.0)))
     assert [line.split() for line in outline.table(5)] == [
         ["share", "time", "what", "how"],
         ["100%", "3.00", "us", "b", "kLoop"],

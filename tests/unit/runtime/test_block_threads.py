@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-import threading
-import time
+from itertools import cycle
 
-from xla_emitters.runtime.block_threads import TIMED_RUNS, Shared
+import pytest
+
+from xla_emitters.runtime import block_threads
+from xla_emitters.runtime.block_threads import TIMED_RUNS
 
 
 def test_each_run_covers_all_blocks_once() -> None:
     seen = list[tuple[int, int]]()
-    run = Shared(lambda first, last: seen.append((first, last)), 37, 2)
+    run = block_threads.Shared(lambda first, last: seen.append((first, last)), 37, 2)
     for _ in range(TIMED_RUNS + 2):
         seen.clear()
         run()
         assert sorted(block for first, last in seen for block in range(first, last)) == list(range(37))
 
 
-def test_a_launch_of_no_time_is_not_shared_any_more() -> None:
-    seen = list[tuple[int, int]]()
-    run = Shared(lambda first, last: seen.append((first, last)), 16, 2)
-    for _ in range(TIMED_RUNS + 1):
-        seen.clear()
+@pytest.mark.parametrize(("together", "alone"), [(1.0, 2.0), (2.0, 1.0)])
+def test_the_faster_way_stays(together: float, alone: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that says how long each run takes, first one that is shared."""
+    clock, seen = cycle([0.0, together, 0.0, alone]), list[tuple[int, int]]()
+    monkeypatch.setattr(block_threads, "perf_counter", lambda: next(clock))
+    run = block_threads.Shared(lambda first, last: seen.append((first, last)), 16, 2)
+    for _ in range(TIMED_RUNS):
         run()
-    assert seen == [(0, 16)]
-
-
-def test_a_long_launch_stays_shared() -> None:
-    threads = set[int]()
-
-    def work(first: int, last: int) -> None:
-        threads.add(threading.get_ident())
-        time.sleep(0.001 * (last - first))
-
-    run = Shared(work, 16, 2)
-    for _ in range(TIMED_RUNS + 1):
-        threads.clear()
-        run()
-    assert len(threads) == 2
+    assert run.is_timed
+    seen.clear()
+    run()
+    assert (seen == [(0, 16)]) == run.is_alone == (alone < together)

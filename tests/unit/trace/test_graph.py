@@ -55,8 +55,8 @@ def steps(*words: str) -> str:
     return printed("list", *words)
 
 
-def test_the_steps_of_a_module(capsys: pytest.CaptureFixture[str]) -> None:
-    nodes, edges = read_dot(steps(capsys, str(LOOP), "--format", "dot"))
+def test_the_steps_of_a_module() -> None:
+    nodes, edges = read_dot(steps(str(LOOP), "--format", "dot"))
     name = {id: label.splitlines()[0] for id, label in nodes.items()}
     assert {(name[a], name[b]) for a, b in edges} == {
         *(("p0", "squared"), ("squared", "sorted"), ("zero_1", "below"), ("zero_1", "next")),
@@ -64,9 +64,9 @@ def test_the_steps_of_a_module(capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
-def test_the_fusions_of_a_program(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_fusions_of_a_program() -> None:
     """The variants of a kernel, of which sizes choose one, are one node."""
-    text = steps(capsys, str(ROOT / "examples" / "causal_attention.mlir"), "--format", "dot")
+    text = steps(str(ROOT / "examples" / "causal_attention.mlir"), "--format", "dot")
     nodes, edges = read_dot(text)
     name = {id: label.splitlines()[0] for id, label in nodes.items()}
     kernels = [label for label in nodes.values() if "\nkernel " in label]
@@ -76,9 +76,9 @@ def test_the_fusions_of_a_program(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(pairwise(chain)) <= {(name[a], name[b]) for a, b in edges}
 
 
-def test_the_instructions_of_a_fusion(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_instructions_of_a_fusion() -> None:
     """Each operand of the text is an edge."""
-    nodes, edges = read_dot(steps(capsys, str(ROOT / "examples" / "gelu.hlo"), "--format", "dot", "--fusion", "fusion"))
+    nodes, edges = read_dot(steps(str(ROOT / "examples" / "gelu.hlo"), "--format", "dot", "--fusion", "fusion"))
     by_name = {label.splitlines()[0]: id for id, label in nodes.items()}
     text = (ROOT / "examples" / "gelu.hlo").read_text().partition("\nENTRY")[0]
     lines = re.findall(r"^\s*(?:ROOT )?%([\w.]+) = \S+ \w+\(([^)]*)\)", text, re.MULTILINE)
@@ -89,9 +89,9 @@ def test_the_instructions_of_a_fusion(capsys: pytest.CaptureFixture[str]) -> Non
     assert edges == wanted
 
 
-def test_model_explorers_fields(capsys: pytest.CaptureFixture[str]) -> None:
+def test_model_explorers_fields() -> None:
     """GraphCollection: ids are unique, edges begin at nodes, values of attributes are texts."""
-    found = json.loads(steps(capsys, str(LOOP), "--format", "model-explorer"))
+    found = json.loads(steps(str(LOOP), "--format", "model-explorer"))
     assert found.keys() == {"label", "graphs"}
     (graph,) = found["graphs"]
     ids = [node["id"] for node in graph["nodes"]]

@@ -15,7 +15,7 @@ from xla_emitters.graph.computation_steps import PlannedKernel
 from xla_emitters.graph.thread_work import ThreadWork
 from xla_emitters.pipelines.compiler import compile, plan_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.tuning.agreement import _positive, are_near, disagreement
+from xla_emitters.tuning.agreement import are_near, disagreement, positive
 
 SIZE = 1_050_004  # more than what is drawn, and 1025 blocks of which the last is not full
 
@@ -92,4 +92,4 @@ def test_complex_sums_are_near_by_their_modulus() -> None:
     right = np.array([3 + 4j, 1e-3 + 1j, 2 + 1j], np.complex64)
     found = right * np.array([1 + 4e-7, 1 + 4e-7j, 1 + 4e-6], np.complex64)
     assert are_near(found, right, 1e-6).tolist() == [True, True, False]
-    assert _positive(np.array([-3 + 4j, 3 - 4j], np.complex64)).tolist() == [3 + 4j, 3 + 4j]
+    assert positive(np.array([-3 + 4j, 3 - 4j], np.complex64)).tolist() == [3 + 4j, 3 + 4j]

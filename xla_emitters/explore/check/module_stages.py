@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Self
 
@@ -52,6 +52,7 @@ from xla_emitters.runtime.cpu.cpu_launcher import run_kernel, run_program
 from xla_emitters.runtime.inputs import draw_inputs
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.reference.reference import evaluate
+from xla_emitters.runtime.reference.reference_bounds import evaluate_bounds
 from xla_emitters.runtime.reference.reference_run import FirstCalls, Reaching, reaching
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.raised_kernels import module_of_llvm_ir, module_of_ptx
@@ -122,7 +123,10 @@ class StageComparison:
     program    as planned: its arrays, without code
     reaching   kernel number -> the arrays of its first launch, computed by the reference; see `reference_run`
     is_alone   whether the program is one kernel and nothing else
+    any_order  sums may be in any order, not only in the order of XLA's kernel: kernels are chosen by price
     """
+
+    any_order = False
 
     def __init__(
         self,
@@ -172,7 +176,9 @@ class StageComparison:
         if is_one_of_several():  # the others need its arrays to make theirs, whether it needs bounds or not
             _ = reference.bounds
         given = reaching(plan, arrays, calls=calls, is_computed=not is_sampled)
-        return cls(reference, shapes, given, how, is_alone)
+        made = cls(reference, shapes, given, how, is_alone)
+        made.any_order = options.tune == "price"
+        return made
 
     def verdict(self, compiled: Program) -> Verdict:
         """The first wrong stage of the first wrong kernel; else, of several kernels or steps, the whole; else the last comparison."""
@@ -355,16 +361,9 @@ class KernelCheck:
             inputs = [from_buffer(buffer, a.array) for buffer, a in zip(buffers, operands, strict=False)]
             self._reached = ""
         values = evaluate(computation, inputs) if given is None else given.results
-        wanted = whole.reference
-        self.reference = Reference(
-            computation,
-            inputs,
-            wanted.atol,
-            wanted.rtol,
-            values,
-            any_order=wanted.any_order,
-            row_chains=row_chains([planned.view]),
-        )
+        chains = row_chains([planned.view])
+        bounds = partial(evaluate_bounds, computation, inputs, any_order=whole.any_order, row_chains=chains)
+        self.reference = Reference(computation, inputs, whole.how.atol, whole.how.rtol, values, bounds)
         self._given: list[Array] = buffers
         self._before: list[Array] | None = None
         # Determined at the first stage: after lowering to pointers, elements that share a byte or a word are written together.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -102,9 +102,7 @@ class Reference:
     """What the HLO computes on some inputs, on demand: exact values, and the bounds of what a kernel may return.
 
     known      the values, where they are known
-    any_order  sums may be in any order, not only in the order of XLA's kernel: used if kernels are chosen by price
-    row_chains, tf32  as for `evaluate_bounds`
-    bounds_of_ops  makes the bounds from the tolerances of the ops; by default from the computation
+    bounds_of_ops  makes the bounds from the tolerances of the ops; by default from the computation, for sums in the order of XLA's kernel
     """
 
     computation: ComputationOp
@@ -112,11 +110,7 @@ class Reference:
     atol: float | None = None
     rtol: float | None = None
     known: Sequence[Array] = ()
-    _bounds: list[Bounds] | None = None
-    any_order: bool = False
-    row_chains: Mapping[int | str, int] = field(default_factory=dict[int | str, int])
     bounds_of_ops: Callable[[], list[Bounds]] | None = None
-    tf32: bool = False
 
     @cached_property
     def values(self) -> list[Array]:
@@ -130,26 +124,12 @@ class Reference:
         found = evaluate_elements(self.computation, self.inputs, wanted) if is_few and not is_known else None
         return found or [value[mask] for value, mask in zip(self.values, wanted, strict=True)]
 
-    @property
+    @cached_property
     def bounds(self) -> list[Bounds]:
         """Per result: from the tolerances of the ops, or from `atol` and `rtol` if they are given."""
-        if self._bounds is None:
-            if self.atol is None and self.rtol is None:
-                self._bounds = self._of_ops()
-            else:
-                self._bounds = [self._around(value) for value in self.values]
-        return self._bounds
-
-    def _of_ops(self) -> list[Bounds]:
-        if self.bounds_of_ops is not None:
-            return self.bounds_of_ops()
-        return evaluate_bounds(
-            self.computation,
-            self.inputs,
-            any_order=self.any_order,
-            row_chains=self.row_chains,
-            tf32=self.tf32,
-        )
+        if self.atol is None and self.rtol is None:
+            return self.bounds_of_ops() if self.bounds_of_ops else evaluate_bounds(self.computation, self.inputs)
+        return [self._around(value) for value in self.values]
 
     def _around(self, value: Array) -> Bounds:
         if value.dtype.kind in "biu" or "int" in value.dtype.name:
@@ -227,16 +207,11 @@ def reference_for(
     options  of the compilation, and `plan` its kernels: the bounds are for the order of their sums. None: for that of XLA's kernels
     tf32     as for `evaluate_bounds`: results of a GPU
     """
-    return Reference(
-        drawn_for(module, fusion),
-        inputs,
-        atol,
-        rtol,
-        list(values),
-        any_order=options is not None and options.tune == "price",
-        row_chains=row_chains(kernel.view for kernel in plan.kernels) if plan is not None else {},
-        tf32=tf32,
-    )
+    computation = drawn_for(module, fusion)
+    any_order = options is not None and options.tune == "price"
+    chains = row_chains(kernel.view for kernel in plan.kernels) if plan is not None else dict[int | str, int]()
+    bounds = partial(evaluate_bounds, computation, inputs, any_order=any_order, row_chains=chains, tf32=tf32)
+    return Reference(computation, inputs, atol, rtol, list(values), bounds)
 
 
 def reference_of(
@@ -274,7 +249,7 @@ def reference_of(
         static = entry_of(specialize(made.source, sizes, made.sizes))
         return evaluate_bounds(static, arrays, any_order=True, tf32=tf32)
 
-    return Reference(entry, arrays, atol, rtol, values, bounds_of_ops=bounds)
+    return Reference(entry, arrays, atol, rtol, values, bounds)
 
 
 def may_change_bits(name: str, module: ModuleOp) -> bool:

@@ -23,8 +23,9 @@ from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dtypes import dtype, dtype_of
 from xla_emitters.dynamic.sizes import sizes_of
 from xla_emitters.errors import XlaEmittersError
-from xla_emitters.explore.page.graph_view import entry_graph, graphs_of
+from xla_emitters.explore.instruction_graph import fusion_graphs, instruction_graph
 from xla_emitters.explore.page.own_code import own_steps
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.pipelines.program_kernels import LoweredKernel
@@ -34,6 +35,7 @@ from xla_emitters.program import Kernel, Program
 from xla_emitters.program.outline import Work, work_named
 from xla_emitters.text.hlo import parse_hlo
 from xla_emitters.trace import Rewrite, Trace
+from xla_emitters.trace.graph import Graph
 from xla_emitters.trace.python_source import source_decision
 
 # What makes these values is not loaded for a page without them.
@@ -123,19 +125,19 @@ def program_data(
     """
     text = _recorded(program.graph, "graph") or program.hlo
     module = parse_hlo(text, f"<{program.name}>") if text else None  # of a kernel that is given as IR there is none
-    graphs = graphs_of(module) if module else {}
+    graphs = fusion_graphs(module) if module else dict[str, Graph]()
     verdicts = {each.name: each for each in verdict.kernels} if verdict else {}
     units = list[dict[str, Any]]()
     for kernel, trace in zip(program.kernels, program.traces, strict=False):
         own = verdicts.get(trace.name) or verdict
         unit = unit_data(trace, chunks, own, kernel.name)
         unit |= _kernel_data(kernel, trace, chunks)
-        unit |= {"graph": graphs.get(kernel.name), "cost": (costs or {}).get(kernel.name)}
+        unit |= {"graph": _nodes(graphs.get(kernel.name)), "cost": (costs or {}).get(kernel.name)}
         units.append(unit)
     if len(units) != 1:
         unit = unit_data(program.graph, chunks, verdict) | {
             "name": f"{program.name} (HLO)",
-            "graph": entry_graph(module) if module else None,
+            "graph": _nodes(instruction_graph("", entry_of(module)) if module else None),
         }
         units.insert(0, unit)
     return {
@@ -176,7 +178,10 @@ def dynamic_data(
     whole = Trace(made.passes.name, [*made.passes.steps, *made.lowering.before_kernels.steps])
     units = [
         unit_data(whole, chunks, verdict)
-        | {"graph": entry_graph(hlo, sizes_of(hlo)), "short": any(step.ir is None for step in whole)}
+        | {
+            "graph": _nodes(instruction_graph("", entry_of(hlo), sizes_of(hlo))),
+            "short": any(step.ir is None for step in whole),
+        }
     ]
     for kernel, trace in zip(made.lowering.kernels, traces, strict=True):
         unit = unit_data(trace, chunks, None, kernel.name)
@@ -232,6 +237,21 @@ def unit_data(trace: Trace, chunks: Chunks, verdict: Verdict | None, kernel: str
         )
         before = step.ir if step.ir is not None else before
     return {"name": trace.name, "names": list(names), "steps": steps, "verdict": _verdict(verdict)}
+
+
+def _nodes(graph: Graph | None) -> list[dict[str, Any]] | None:
+    """A graph as the page draws it. Hidden nodes, ops that compute sizes, are shown when they are asked for."""
+    return graph and [
+        {
+            "name": node.label,
+            "op": node.kind,
+            "type": node.type,
+            "reads": [int(read) for read in node.reads],
+            "root": node.is_root,
+            "hidden": node.is_hidden,
+        }
+        for node in graph.nodes
+    ]
 
 
 def edits_of(before: str, rewrites: Sequence[Rewrite]) -> list[dict[str, Any]]:

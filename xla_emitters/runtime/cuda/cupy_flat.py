@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from xla_emitters import library
-from xla_emitters.errors import ToolError, Unsupported
+from xla_emitters.errors import Unsupported
 from xla_emitters.program.callees import Kernel, LibraryCall
 from xla_emitters.program.steps import Call, Launch
 from xla_emitters.runtime.cuda.cupy_platform import load_module
-from xla_emitters.runtime.cuda.cupy_steps import CupyPlatform
+from xla_emitters.runtime.cuda.cupy_steps import CupyPlatform, missing
 from xla_emitters.runtime.numpy_calls import BufferFunction, NumpyCalls
 from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES
 from xla_emitters.runtime.plain_ops import flat_function
@@ -60,12 +60,7 @@ def function_for(cupy: Any, call: LibraryCall) -> BufferFunction:
         try:
             function(*buffers)
         except ImportError as error:
-            needs = library.FUNCTIONS[call.name].library
-            raise ToolError(
-                f"'{call.instruction}' calls '{call.name}', which needs {needs}: {error}",
-                stage="launch",
-                help="CuPy's wheels find NVIDIA's libraries in the CUDA toolkit, or in NVIDIA's own wheels",
-            ) from error
+            raise missing(call.name, error, call.instruction) from error
 
     return run
 

@@ -408,10 +408,11 @@ def compute(
             output[...] = value
 
 
-def missing(function: str, error: ImportError) -> ToolError:
-    """For a function of `library` whose NVIDIA library is not there."""
+def missing(function: str, error: ImportError, instruction: str = "") -> ToolError:
+    """For a function of `library`, which an instruction calls, whose NVIDIA library is not there."""
+    subject = f"'{instruction}' calls '{function}', which" if instruction else f"'{function}'"
     return ToolError(
-        f"'{function}' needs {library.FUNCTIONS[function].library}: {error}",
+        f"{subject} needs {library.FUNCTIONS[function].library}: {error}",
         stage=STAGE,
         help="CuPy's wheels find NVIDIA's libraries in the CUDA toolkit, or in NVIDIA's own wheels",
     )

@@ -42,23 +42,13 @@ def value_of(op: HloOp, operands: Sequence[Any], call: Call) -> Any:
 
     Not the reference's products: they add one after the other, which the error bounds of kernels need but which is far slower.
     """
-    if isinstance(op, DotOp | ConvolutionOp):
-        from xla_emitters.dialects.hlo.control_meaning import evaluated_by_library
-
-        return evaluated_by_library(op, operands, call)
-    if op.opcode == "dynamic-conv":
-        from xla_emitters.dialects.hlo.control_meaning import evaluated_by_library
-        from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
-
-        assert isinstance(op, DynamicConvOp)
-        return evaluated_by_library(op.static(operands), operands[:2], call)
-    return op.evaluate(operands, call)
+    return _evaluator(op, call)(operands)
 
 
 def _evaluator(op: HloOp, call: Call) -> Callable[[Sequence[Any]], Any]:
-    """A function from operands to the value, like `value_of`; work that does not depend on the operands is done once."""
+    """A function from operands to the value; work that does not depend on the operands is done once."""
     if not isinstance(op, DotOp | ConvolutionOp | RuleOp) and op.opcode != "dynamic-conv":
-        return lambda operands: value_of(op, operands, call)
+        return lambda operands: op.evaluate(operands, call)
     from xla_emitters.dialects.hlo.control_meaning import library_evaluator
     from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
     from xla_emitters.dialects.hlo.library_calls import is_evaluated_by_library
@@ -69,7 +59,7 @@ def _evaluator(op: HloOp, call: Call) -> Callable[[Sequence[Any]], Any]:
         once = cache(lambda: library_evaluator(op, call))  # a call that no library has is refused where it is reached
         return lambda operands: once()(operands)
     if not isinstance(op, DynamicConvOp):
-        return lambda operands: value_of(op, operands, call)
+        return lambda operands: op.evaluate(operands, call)
     found = dict[Any, Callable[[Sequence[Any]], Any]]()
 
     def convolve(operands: Sequence[Any]) -> Any:

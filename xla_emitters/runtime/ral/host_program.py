@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -299,12 +300,9 @@ def collapse(op: memref.CollapseShapeOp) -> Kernel:
     return run
 
 
-@HOST_RULES.op(lmhlo.IncRefOp)
-def share(op: lmhlo.IncRefOp) -> Kernel:
-    def run(call: HostCall, value: Tensor, *unknown: Array) -> Tensor:
-        return call.share(value, sizes_of(op.view.type, unknown))
-
-    return run
+@HOST_RULES.kernel(lmhlo.IncRefOp)
+def share(op: lmhlo.IncRefOp, call: HostCall, value: Tensor, *unknown: Array) -> Tensor:
+    return call.share(value, sizes_of(op.view.type, unknown))
 
 
 # -------------------------------------------------------------------------------------------------------- ops on buffers
@@ -342,19 +340,15 @@ def fusion(op: lmhlo.FusionOp, scope: FrameSlots) -> Step:
     return step
 
 
-@HOST_RULES.op(gpu.LaunchFuncOp)
-def launch(op: gpu.LaunchFuncOp) -> Kernel:
+@HOST_RULES.kernel(gpu.LaunchFuncOp)
+def launch(op: gpu.LaunchFuncOp, call: HostCall, *values: Value) -> None:
     name = op.kernel.string_value().split(".")[-1]
     assert op.asyncToken is None
     assert op.clusterSizeX is None
     types = [value.type for value in op.kernelOperands]
     has_shared = op.dynamicSharedMemorySize is not None
-
-    def run(call: HostCall, *values: Value) -> None:
-        numbers = [int(python_value(value, IndexType())) for value in values[: 6 + has_shared]]
-        launched(call, name, numbers[:6], numbers[6] if has_shared else 0, values[6 + has_shared :], types)
-
-    return run
+    numbers = [int(python_value(value, IndexType())) for value in values[: 6 + has_shared]]
+    launched(call, name, numbers[:6], numbers[6] if has_shared else 0, values[6 + has_shared :], types)
 
 
 def launched(
@@ -385,12 +379,9 @@ def called(op: func.CallOp, scope: FrameSlots) -> Step:
     return (lambda machine, frame: None) if is_marker(op) else func_rules.call(op, scope)
 
 
-@HOST_RULES.op(StreamOp)
-def stream(op: StreamOp) -> Kernel:
-    def run(call: HostCall, context: Value) -> Value:
-        return NOTHING
-
-    return run
+@HOST_RULES.kernel(StreamOp)
+def stream(op: StreamOp, call: HostCall, context: Value) -> Value:
+    return NOTHING
 
 
 @HOST_RULES.op(RecvInputOp)
@@ -421,7 +412,7 @@ def send(op: SendOutputOp) -> Kernel:
 def dispatch(op: DispatchOp, scope: FrameSlots) -> Step:
     """A call by name."""
     make = OF_THE_PROGRAM.get(op.call.data)
-    run = _on_arrays(op) if make is None else make(op)
+    run = _on_arrays(op) if make is None else partial(make, op)
     slots, results = scope.slots(op.arguments), scope.slots(op.res)
     name, config = op.full_name, _config_shown(op)
 
@@ -454,60 +445,42 @@ def _on_arrays(op: DispatchOp) -> Callable[..., None]:
     return run
 
 
-def _alloc(op: DispatchOp) -> Kernel:
+def _alloc(op: DispatchOp, call: HostCall, context: Value, *sizes: Array) -> Tensor:
     ir_type, name = op.res[0].type, op.res[0].name_hint or "buffer"
-
-    def run(call: HostCall, context: Value, *sizes: Array) -> Tensor:
-        return call.allocate(ir_type, tuple([int(size.item()) for size in sizes]), name)
-
-    return run
+    return call.allocate(ir_type, tuple([int(size.item()) for size in sizes]), name)
 
 
-def _dealloc(op: DispatchOp) -> Kernel:
-    def run(call: HostCall, context: Value, value: Tensor) -> None:
-        call.free(value)
-
-    return run
+def _dealloc(op: DispatchOp, call: HostCall, context: Value, value: Tensor) -> None:
+    call.free(value)
 
 
-def _inc_ref(op: DispatchOp) -> Kernel:
-    def run(call: HostCall, context: Value, value: Tensor, *sizes: Array) -> Tensor:
-        return call.share(value, tuple([int(size.item()) for size in sizes]))
-
-    return run
+def _inc_ref(op: DispatchOp, call: HostCall, context: Value, value: Tensor, *sizes: Array) -> Tensor:
+    return call.share(value, tuple([int(size.item()) for size in sizes]))
 
 
-def _constant(op: DispatchOp) -> Kernel:
+def _constant(op: DispatchOp, call: HostCall, context: Value, stream: Value, number: Array) -> Value:
     """A constant is memory that nothing may write."""
     assert isinstance(op.config, StringAttr)
     text, ir_type = op.config.data, op.res[0].type
     kind = dtype_of(tensor_of(ir_type).element_type).numpy
-
-    def run(call: HostCall, context: Value, stream: Value, number: Array) -> Value:
-        if op not in call.constants:
-            found = call.program.constants.get(text, kind)
-            call.constants[op] = bind(call, found, ir_type, op.res[0].name_hint or "constant")
-        return call.constants[op]
-
-    return run
+    if op not in call.constants:
+        found = call.program.constants.get(text, kind)
+        call.constants[op] = bind(call, found, ir_type, op.res[0].name_hint or "constant")
+    return call.constants[op]
 
 
-def _kernel_launch(op: DispatchOp) -> Kernel:
+def _kernel_launch(op: DispatchOp, call: HostCall, context: Value, stream: Value, *values: Value) -> None:
     assert isinstance(op.config, StringAttr)
     name, types = op.config.data, [value.type for value in op.arguments[9:]]
-
-    def run(call: HostCall, context: Value, stream: Value, *values: Value) -> None:
-        numbers = [int(python_value(value, IndexType())) for value in values[:7]]
-        launched(call, name, numbers[:6], numbers[6], values[7:], types)
-
-    return run
+    numbers = [int(python_value(value, IndexType())) for value in values[:7]]
+    launched(call, name, numbers[:6], numbers[6], values[7:], types)
 
 
-OF_THE_PROGRAM: Mapping[str, Callable[[DispatchOp], Kernel]] = {
+OF_THE_PROGRAM: Mapping[str, Kernel] = {
     "alloc": _alloc,
     "dealloc": _dealloc,
     "inc_ref": _inc_ref,
     "ral_const": _constant,
     "ral_kernel_launch": _kernel_launch,
 }
-"""Name of a call that concerns the program's own memory or kernels -> what makes its function."""
+"""Name of a call that concerns the program's own memory or kernels -> its function, which takes the op in front."""

@@ -15,6 +15,7 @@ from xdsl.ir import Attribute
 from xla_emitters.dialects.hlo.complex_meaning import from_parts
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
+from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Kernel, Rules
@@ -47,10 +48,14 @@ def cast_kernel(source: Attribute, target: Attribute) -> Callable[[Machine, Any]
     if isa(source, TensorType) and isinstance(target, llvm.LLVMPointerType):
         return lambda machine, value: scalars.constant(INDEX, value.buffer.base)
     if isa(source, ComplexType) and isinstance(target, llvm.LLVMStructType):
-        return lambda machine, value: (np.real(value), np.imag(value))
+        return _parts
     if isinstance(source, llvm.LLVMStructType) and isa(target, ComplexType):
         return lambda machine, parts: from_parts(*parts)
     return vector_bits(source, target)
+
+
+def _parts(machine: Machine, value: Array) -> Value:
+    return np.real(value), np.imag(value)
 
 
 RULES.op(ub.PoisonOp)(partial(constantly, fill=scalars.poison))

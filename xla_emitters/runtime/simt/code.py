@@ -131,6 +131,10 @@ class Rules:
 
         return register
 
+    def of_machine(self, read: Callable[[Machine], Any], *ops: type[Operation]) -> None:
+        """A rule for ops whose value depends on the thread alone."""
+        self.op(*ops)(lambda op: read)
+
     def control(
         self, *ops: type[OpT]
     ) -> Callable[[Callable[[OpT, FrameSlots], Step]], Callable[[OpT, FrameSlots], Step]]:
@@ -192,6 +196,15 @@ def lifted(op: Operation, kernel: Kernel) -> Kernel:
         return tuple(kernel(*elements) for elements in zip(*columns, strict=True))
 
     return run
+
+
+def nothing(op: Operation, machine: Machine, *operands: Value) -> None:
+    """The kernel of an op that allows, tells or frees something, which no thread sees."""
+
+
+def first(op: Operation, machine: Machine, value: Value, *operands: Value) -> Value:
+    """The kernel of an op whose value is that of its first operand."""
+    return value
 
 
 def write(frame: Frame, slots: Sequence[int], values: Sequence[Value]) -> None:

@@ -55,20 +55,25 @@ for _op, _name in {
 def position_kernel(op: Operation, name: str, dimension: str) -> Callable[[Machine], Array]:
     """A kernel that reads POSITIONS[name]. raises ExecutionError where the value is outside the range that `op` promises."""
     read, axis, bounds = POSITIONS[name], DIMENSIONS.index(dimension), range_of_value(op.results[0])
+    return promised(
+        op, lambda machine: read(machine, axis), (bounds.lower, bounds.upper) if bounds is not None else None
+    )
+
+
+def promised(
+    op: Operation, read: Callable[[Machine], Array], bounds: tuple[int, int] | None
+) -> Callable[[Machine], Array]:
+    """A kernel that checks the least and the greatest value that the IR promises and later passes rely on."""
 
     def run(machine: Machine) -> Array:
-        value = read(machine, axis)
+        value = read(machine)
         if bounds is not None:
-            check_range(machine, op, value, bounds.lower, bounds.upper)
+            low, high = bounds
+            outside = (value < low) | (value > high)
+            machine.refuse(op, outside, f"gives a value outside the range that it promises, {low} to {high}")
         return value
 
     return run
-
-
-def check_range(machine: Machine, op: Operation, value: Array, low: int, high: int) -> None:
-    """raises ExecutionError where a value is outside the range that the IR promises and later passes rely on."""
-    outside = (value < low) | (value > high)
-    machine.refuse(op, outside, f"gives a value outside the range that it promises, {low} to {high}")
 
 
 def thread_numbers(machine: Machine) -> Array:
@@ -81,29 +86,15 @@ def lane_numbers(machine: Machine) -> Array:
     return thread_numbers(machine) % WARP_SIZE
 
 
-@RULES.op(gpu.LaneIdOp)
-def lane_id(op: Operation) -> Callable[[Machine], Array]:
-    return lane_numbers
-
-
 def warp_numbers(machine: Machine) -> Array:
     """The number of each thread's warp in its block, int64 (1, threads)."""
     return thread_numbers(machine) // WARP_SIZE
 
 
-@RULES.op(gpu.SubgroupIdOp)
-def subgroup_id(op: Operation) -> Callable[[Machine], Array]:
-    return warp_numbers
-
-
-@RULES.op(gpu.SubgroupSizeOp)
-def subgroup_size(op: Operation) -> Callable[[Machine], Array]:
-    return lambda machine: scalars.constant(INDEX, WARP_SIZE)
-
-
-@RULES.op(gpu.NumSubgroupsOp)
-def num_subgroups(op: Operation) -> Callable[[Machine], Array]:
-    return lambda machine: scalars.constant(INDEX, -(-machine.launch.threads // WARP_SIZE))
+RULES.of_machine(lane_numbers, gpu.LaneIdOp)
+RULES.of_machine(warp_numbers, gpu.SubgroupIdOp)
+RULES.of_machine(lambda machine: scalars.constant(INDEX, WARP_SIZE), gpu.SubgroupSizeOp)
+RULES.of_machine(lambda machine: scalars.constant(INDEX, -(-machine.launch.threads // WARP_SIZE)), gpu.NumSubgroupsOp)
 
 
 @RULES.kernel(ShuffleOp)

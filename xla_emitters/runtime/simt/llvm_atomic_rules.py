@@ -33,7 +33,7 @@ from xla_emitters.runtime.simt.llvm_rules import check_alignment, load_value, st
 from xla_emitters.runtime.simt.machine import Machine, Value, merge
 from xla_emitters.runtime.simt.memory import Buffer
 from xla_emitters.runtime.simt.scalars import Form, form_of, to_bits, unsigned, wrap
-from xla_emitters.runtime.simt.vector_rules import columns, count_of, rows_of
+from xla_emitters.runtime.simt.vector_rules import Elements, columns, count_of, rows_of
 
 RULES = Rules()
 
@@ -166,7 +166,7 @@ def cmpxchg(op: llvm.AtomicCmpXchgOp) -> Kernel:
     ir_type = op.val.type
     alignment = op.alignment.value.data if op.alignment else size_and_alignment(ir_type)[0]
     if isa(ir_type, VectorType):
-        return _cmpxchg_of_vectors(op, ir_type, alignment)
+        return partial(_cmpxchg_of_vectors, op, ir_type, alignment)
 
     def run(machine: Machine, address: Array, expected: Array, value: Array) -> Value:
         swapped = np.zeros(machine.shape, np.bool_)
@@ -199,26 +199,30 @@ def cmpxchg(op: llvm.AtomicCmpXchgOp) -> Kernel:
     return run
 
 
-def _cmpxchg_of_vectors(op: llvm.AtomicCmpXchgOp, ir_type: Attribute, alignment: int) -> Kernel:
+def _cmpxchg_of_vectors(
+    op: llvm.AtomicCmpXchgOp,
+    ir_type: Attribute,
+    alignment: int,
+    machine: Machine,
+    address: Array,
+    expected: Elements,
+    value: Elements,
+) -> Value:
     """Of several words at once, such as the 128 bits of PTX: lane by lane at each address."""
+    old, swapped = expected, np.zeros(machine.shape, np.bool_)
 
-    def run(machine: Machine, address: Array, expected: tuple[Array, ...], value: tuple[Array, ...]) -> Value:
-        old, swapped = expected, np.zeros(machine.shape, np.bool_)
+    def turn() -> None:
+        nonlocal old, swapped
+        found: Any = load_value(op, ir_type, alignment, machine, address)
+        is_same = np.logical_and.reduce([a == b for a, b in zip(found, expected, strict=True)])
+        active = machine.lanes
+        old, swapped = merge(active, found, old), np.where(active, is_same, swapped)
+        if (storing := active & is_same).any():
+            with machine.only(storing):
+                store_value(op, ir_type, alignment, machine, value, address)
 
-        def turn() -> None:
-            nonlocal old, swapped
-            found: Any = load_value(op, ir_type, alignment, machine, address)
-            is_same = np.logical_and.reduce([a == b for a, b in zip(found, expected, strict=True)])
-            active = machine.lanes
-            old, swapped = merge(active, found, old), np.where(active, is_same, swapped)
-            if (storing := active & is_same).any():
-                with machine.only(storing):
-                    store_value(op, ir_type, alignment, machine, value, address)
-
-        _at_each_address(machine, op, address, turn)
-        return old, swapped
-
-    return run
+    _at_each_address(machine, op, address, turn)
+    return old, swapped
 
 
 def _at_each_address(machine: Machine, op: Operation, address: Array, turn: Callable[[], None]) -> None:

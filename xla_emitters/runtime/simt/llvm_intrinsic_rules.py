@@ -20,7 +20,7 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.arith_rules import Reading, two_results
-from xla_emitters.runtime.simt.code import Binary, Kernel, Rules, Unary
+from xla_emitters.runtime.simt.code import Binary, Kernel, Rules, Unary, first, nothing
 from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.math_rules import function
 from xla_emitters.runtime.simt.scalars import BOOL, INDEX, Form, form_of, signed, unsigned, wrap
@@ -220,14 +220,7 @@ def active_lane_mask(op: Any, machine: Machine, base: Array, limit: Array) -> Va
 # ---------------------------------------------------------------------------------------------- hints
 
 
-@RULES.op(llvm.INTRINSICS["expect"], llvm.INTRINSICS["expect.with.probability"])
-def expect(op: Operation) -> Callable[[Machine, Value, Value], Value]:
-    return lambda machine, value, expected: value
-
-
-@RULES.op(llvm.INTRINSICS["ssa.copy"])
-def ssa_copy(op: Any) -> Callable[[Machine, Value], Value]:
-    return lambda machine, value: value
+RULES.kernel(*(llvm.INTRINSICS[name] for name in ("expect", "expect.with.probability", "ssa.copy")))(first)
 
 
 @RULES.op(llvm.INTRINSICS["is.constant"])
@@ -246,12 +239,6 @@ def trap(op: Operation) -> Callable[[Machine], None]:
     return lambda machine: machine.refuse(op, np.ones((1, 1), np.bool_), "is reached")
 
 
-@RULES.op(llvm.INTRINSICS["stacksave"])
-def stacksave(op: Any) -> Callable[[Machine], Array]:
-    return lambda machine: scalars.constant(INDEX, 0)
-
-
-@RULES.op(llvm.INTRINSICS["stackrestore"])
-def stackrestore(op: Any) -> Callable[[Machine, Array], None]:
-    """Frees nothing: allocas live as long as their call."""
-    return lambda machine, saved: None
+# Allocas live as long as their call.
+RULES.of_machine(lambda machine: scalars.constant(INDEX, 0), llvm.INTRINSICS["stacksave"])
+RULES.kernel(llvm.INTRINSICS["stackrestore"])(nothing)

@@ -8,7 +8,7 @@ Source: LLVM language reference, "Masked Vector Load and Store", "llvm.memcpy", 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import stride_of
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.code import Binary, Rules
+from xla_emitters.runtime.simt.code import Binary, Rules, first, nothing
 from xla_emitters.runtime.simt.llvm_rules import load_value, store_value
 from xla_emitters.runtime.simt.machine import Machine, Value, merge
 from xla_emitters.runtime.simt.memory import bounds
@@ -169,19 +169,9 @@ def fill(op: Any, machine: Machine, to: Array, byte: Array, size: Array) -> None
 # ---------------------------------------------------------------------------------------------- hints
 
 
-@RULES.op(llvm.INTRINSICS["lifetime.start"], llvm.INTRINSICS["lifetime.end"], llvm.INTRINSICS["prefetch"])
-def hint(op: Operation) -> Callable[[Machine, Value], None]:
-    return lambda machine, address: None
-
-
-@RULES.op(llvm.NoAliasScopeDeclOp)
-def declaration(op: llvm.NoAliasScopeDeclOp) -> Callable[[Machine], None]:
-    return lambda machine: None
-
-
-@RULES.op(llvm.INTRINSICS["launder.invariant.group"], llvm.INTRINSICS["strip.invariant.group"])
-def same_address(op: Operation) -> Callable[[Machine, Value], Value]:
-    return lambda machine, address: address
+_HINTS = (llvm.INTRINSICS[name] for name in ("lifetime.start", "lifetime.end", "prefetch"))
+RULES.kernel(*_HINTS, llvm.NoAliasScopeDeclOp)(nothing)
+RULES.kernel(llvm.INTRINSICS["launder.invariant.group"], llvm.INTRINSICS["strip.invariant.group"])(first)
 
 
 @RULES.elementwise(llvm.INTRINSICS["ptrmask"])

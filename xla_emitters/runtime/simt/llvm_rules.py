@@ -46,6 +46,7 @@ from xla_emitters.runtime.simt.code import (
     Rules,
     Step,
     Unary,
+    first,
     lifted,
     merged,
     write,
@@ -78,9 +79,7 @@ from xla_emitters.runtime.simt.vector_rules import (
 RULES = Rules()
 
 
-@RULES.op(llvm.FreezeOp, llvm.AddrSpaceCastOp)
-def unchanged(op: Operation) -> Callable[[Machine, Value], Value]:
-    return lambda machine, value: value
+RULES.kernel(llvm.FreezeOp, llvm.AddrSpaceCastOp)(first)
 
 
 @RULES.op(llvm.PtrToIntOp)
@@ -186,20 +185,16 @@ def extractvalue(op: llvm.ExtractValueOp) -> Callable[[Machine, Any], Value]:
     return lambda machine, container: reduce(getitem, position, container)
 
 
-@RULES.op(llvm.InsertValueOp)
-def insertvalue(op: llvm.InsertValueOp) -> Kernel:
-    position = [int(number) for number in op.position.get_values()]
+@RULES.kernel(llvm.InsertValueOp)
+def insertvalue(op: llvm.InsertValueOp, machine: Machine, container: Value, value: Value) -> Value:
+    return _replaced(container, value, [int(number) for number in op.position.get_values()])
 
-    def replaced(container: Any, value: Value, path: Sequence[int]) -> Value:
-        if not path:
-            return value
-        first, *rest = path
-        return (*container[:first], replaced(container[first], value, rest), *container[first + 1 :])
 
-    def run(machine: Machine, container: Value, value: Value) -> Value:
-        return replaced(container, value, position)
-
-    return run
+def _replaced(container: Any, value: Value, path: Sequence[int]) -> Value:
+    if not path:
+        return value
+    first, *rest = path
+    return (*container[:first], _replaced(container[first], value, rest), *container[first + 1 :])
 
 
 # ---------------------------------------------------------------------------------------------- addresses
@@ -372,19 +367,15 @@ def scatter_rows(
         machine.memory.scatter(op, buffer, first + k, parts[..., k], lanes)
 
 
-@RULES.op(llvm.AllocaOp)
-def alloca(op: llvm.AllocaOp) -> Kernel:
+@RULES.kernel(llvm.AllocaOp)
+def alloca(op: llvm.AllocaOp, machine: Machine, count: Array) -> Array:
     """Where threads want different sizes, each has the largest of them: an access beyond its own is not found."""
     stride = stride_of(op.elem_type)
     alignment = max(size_and_alignment(op.elem_type)[1], op.alignment.value.data if op.alignment else 1)
-
-    def run(machine: Machine, count: Array) -> Array:
-        machine.refuse(op, count < 0, "allocates a negative number of elements")
-        _, elements = bounds(count, machine.active)
-        buffer = machine.memory.allocate_in_call("an alloca", elements * stride, alignment)
-        return scalars.constant(INDEX, buffer.base)
-
-    return run
+    machine.refuse(op, count < 0, "allocates a negative number of elements")
+    _, elements = bounds(count, machine.active)
+    buffer = machine.memory.allocate_in_call("an alloca", elements * stride, alignment)
+    return scalars.constant(INDEX, buffer.base)
 
 
 @RULES.control(llvm.AddressOfOp)

@@ -34,11 +34,11 @@ from xla_emitters.errors import ExecutionError, Unsupported
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.arith_rules import FLOAT_OPS, INTEGER_OPS, OfForm, dense_values
 from xla_emitters.runtime.simt.atomic_rules import instances, take_turns
-from xla_emitters.runtime.simt.code import Kernel, Rules
+from xla_emitters.runtime.simt.code import Kernel, Rules, first, nothing
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
 from xla_emitters.runtime.simt.memory import Buffer, Space
 from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of
-from xla_emitters.runtime.simt.tensor_rules import cast, dim, element_index, extract, store
+from xla_emitters.runtime.simt.tensor_rules import dim, element_index, extract, store
 
 RULES = Rules()
 
@@ -93,9 +93,7 @@ def allocate(op: memref.AllocOp | memref.AllocaOp) -> Kernel:
     return run
 
 
-@RULES.op(memref.DeallocOp)
-def deallocate(op: memref.DeallocOp) -> Callable[[Machine, Tensor], None]:
-    return lambda machine, source: None
+RULES.kernel(memref.DeallocOp)(nothing)
 
 
 @RULES.op(memref.GetGlobalOp)
@@ -165,7 +163,7 @@ def atomic_rmw(op: memref.AtomicRMWOp) -> Kernel:
     return run
 
 
-RULES.op(memref.CastOp, memref.MemorySpaceCastOp, memref.AssumeAlignmentOp)(cast)
+RULES.kernel(memref.CastOp, memref.MemorySpaceCastOp, memref.AssumeAlignmentOp)(first)
 
 
 @RULES.op(memref.CollapseShapeOp, memref.ExpandShapeOp)
@@ -179,7 +177,7 @@ def reshape(op: memref.CollapseShapeOp | memref.ExpandShapeOp) -> Kernel:
     return run
 
 
-RULES.op(memref.DimOp)(dim)
+RULES.kernel(memref.DimOp)(dim)
 
 
 @RULES.op(memref.RankOp)

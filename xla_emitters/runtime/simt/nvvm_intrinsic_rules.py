@@ -162,4 +162,8 @@ def call_intrinsic(op: llvm.CallIntrinsicOp) -> Kernel:
             place = (f"at {place_of(op) or str(op).splitlines()[0]}",)
             raise Unsupported(f"call of the intrinsic '{name}'", stage="simt", details=place)
         function = lifted(op, value)
-    return lambda machine, *operands: function(*operands)
+    return partial(_of_lanes, function)
+
+
+def _of_lanes(function: Callable[..., Value], machine: Machine, *operands: Value) -> Value:
+    return function(*operands)

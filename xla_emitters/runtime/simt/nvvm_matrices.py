@@ -87,11 +87,10 @@ def places(count: int, each: int, rows: int) -> tuple[Array, Array]:
     return row, WITHIN[:, None, None] * each + 4 * each * along + element
 
 
-def _by_warps(machine: Machine, values: Sequence[Array]) -> Array:
-    """Registers of all lanes: (blocks, warps, 32, registers)."""
-    blocks, threads = machine.shape
+def by_groups(machine: Machine, values: Sequence[Array], threads: int = WARP_SIZE) -> Array:
+    """Registers of all lanes: (blocks, warps or other groups of threads, threads of each, registers)."""
     lanes = np.stack([np.broadcast_to(value, machine.shape) for value in values], axis=-1)
-    return lanes.reshape(blocks, threads // WARP_SIZE, WARP_SIZE, len(values))
+    return lanes.reshape(machine.shape[0], -1, threads, len(values))
 
 
 def whole_warps(machine: Machine, op: Operation) -> None:
@@ -106,7 +105,7 @@ def _mma(mma: Mma, op: Operation, machine: Machine, *operands: Any) -> Value:
     of_a, of_b, of_c = mma.registers
 
     def matrix(machine: Machine, word: str, values: Sequence[Array], rows: int) -> Array:
-        elements = elements_of(word, _by_warps(machine, values))
+        elements = elements_of(word, by_groups(machine, values))
         row, column = places(len(values), elements.shape[-1], rows)
         found = np.zeros((*elements.shape[:2], rows, mma.depth))
         found[:, :, row, column] = elements
@@ -118,11 +117,11 @@ def _mma(mma: Mma, op: Operation, machine: Machine, *operands: Any) -> Value:
     if mma.is_sparse:
         metadata, selector = operands[-2:]
         operands = operands[:-2]
-        a = with_zeros(machine, op, mma, a[..., : mma.depth // 2], _by_warps(machine, [metadata])[..., 0], selector)
+        a = with_zeros(machine, op, mma, a[..., : mma.depth // 2], by_groups(machine, [metadata])[..., 0], selector)
     numbers = mma.rows * 8 // WARP_SIZE
     number = np.arange(numbers)
     row, column = GROUP[:, None] + 8 * (number // 2), WITHIN[:, None] * 2 + number % 2
-    given = _by_warps(machine, operands[of_a + of_b :])
+    given = by_groups(machine, operands[of_a + of_b :])
     if mma.to == "f16":
         given = elements_of("f16", given).reshape(*given.shape[:3], numbers)
     found = _product(mma, a, b, row, column, given)
@@ -236,7 +235,7 @@ def _wmma(wmma: Wmma, op: Operation, machine: Machine, *operands: Any) -> Value:
     whole_warps(machine, op)
     left, matrices = list(operands), list[Array]()
     for fragment in wmma.fragments[:3]:
-        values = _by_warps(machine, [left.pop(0) for _ in range(fragment.registers)])
+        values = by_groups(machine, [left.pop(0) for _ in range(fragment.registers)])
         if fragment.element not in ("f32", "s32"):
             values = elements_of(fragment.element, values)
         flat = values.astype(F64).reshape(*values.shape[:2], -1)[..., : fragment.rows * fragment.columns]

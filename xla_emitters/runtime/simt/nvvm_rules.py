@@ -27,17 +27,17 @@ from xla_emitters.dialects.mlir.nvvm_async import (
 from xla_emitters.dtypes import Array
 from xla_emitters.rewrite.kernel_entry import DIMENSIONS
 from xla_emitters.runtime.simt.arith_rules import FLOAT_OPS, INTEGER_OPS, OfForm
-from xla_emitters.runtime.simt.code import Kernel, Rules, Unary
+from xla_emitters.runtime.simt.code import Kernel, Rules, Unary, nothing
 from xla_emitters.runtime.simt.gpu_rules import (
     POSITIONS,
     WARP_SIZE,
     block_fence,
-    check_range,
     check_sources,
     check_warps,
     exchanged,
     fence,
     lane_numbers,
+    promised,
     thread_numbers,
     warp_numbers,
 )
@@ -51,14 +51,7 @@ RULES = Rules()
 def register(op: nvvm.SpecialRegisterOp, read: Callable[[Machine], Array]) -> Callable[[Machine], Array]:
     """A kernel that reads a register as i32. raises ExecutionError where its value is outside the promised range."""
     bounds = (op.range.lower.value.data, op.range.upper.value.data - 1) if op.range else None
-
-    def run(machine: Machine) -> Array:
-        value = read(machine).astype(np.int32)
-        if bounds is not None:
-            check_range(machine, op, value, *bounds)
-        return value
-
-    return run
+    return promised(op, lambda machine: read(machine).astype(np.int32), bounds)
 
 
 def _of_family(name: str, dimension: int) -> Callable[[nvvm.SpecialRegisterOp], Callable[[Machine], Array]]:
@@ -101,12 +94,8 @@ for _order, _op in nvvm.LANE_MASKS.items():
 # ---------------------------------------------------------------------------------------------- waiting
 
 
-@RULES.kernel(
-    *(nvvm.GriddepcontrolOp, FenceMbarrierInitOp, FenceScClusterOp),
-    *(NanosleepOp, SetMaxRegisterOp),
-)
-def nothing(op: Operation, machine: Machine, *operands: Value) -> None:
-    """All threads run in lockstep."""
+# All threads run in lockstep.
+RULES.kernel(nvvm.GriddepcontrolOp, FenceMbarrierInitOp, FenceScClusterOp, NanosleepOp, SetMaxRegisterOp)(nothing)
 
 
 @RULES.op(MemoryBarrierOp)

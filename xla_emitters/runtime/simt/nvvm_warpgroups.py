@@ -31,7 +31,7 @@ from xla_emitters.runtime.simt.gpu_rules import thread_numbers
 from xla_emitters.runtime.simt.llvm_rules import load_value
 from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.memory import WINDOW_BITS, Space, Watcher
-from xla_emitters.runtime.simt.nvvm_matrices import GROUP, WITHIN, elements_of, places, rounded
+from xla_emitters.runtime.simt.nvvm_matrices import GROUP, WITHIN, by_groups, elements_of, places, rounded
 from xla_emitters.runtime.simt.scalars import F64
 
 WARPGROUP = 128
@@ -68,7 +68,7 @@ def wgmma(shape: Wgmma, op: Operation, machine: Machine, *operands: Any) -> Valu
     else:
         a = _from_registers(machine, shape, of_a)[groups]
     b = _from_memory(machine, op, shape.b, operands[-6], shape.columns, shape.depth, machine.uniform(trans_b))[groups]
-    given = _by_groups(machine, operands[:of_d])[groups]
+    given = by_groups(machine, operands[:of_d], WARPGROUP)[groups]
     c = elements_of("f16", given).reshape(*given.shape[:2], numbers) if shape.to == "f16" else given.astype(F64)
     with np.errstate(all="ignore"):
         sign = _sign(machine, scale_a) * _sign(machine, scale_b)
@@ -99,15 +99,9 @@ def _whole_warpgroups(machine: Machine, op: Operation) -> Array:
     return lanes
 
 
-def _by_groups(machine: Machine, values: Sequence[Array]) -> Array:
-    """Registers of all lanes: (blocks, groups, 128, registers)."""
-    lanes = np.stack([np.broadcast_to(value, machine.shape) for value in values], axis=-1)
-    return lanes.reshape(machine.shape[0], -1, WARPGROUP, len(values))
-
-
 def _from_registers(machine: Machine, shape: Wgmma, registers: Sequence[Array]) -> Array:
     """A, float64 (blocks, groups, 64, depth)."""
-    elements = elements_of(shape.a, _by_groups(machine, registers))
+    elements = elements_of(shape.a, by_groups(machine, registers, WARPGROUP))
     row, column = places(len(registers), elements.shape[-1], 16)
     found = np.zeros((*elements.shape[:2], 4, 16, shape.depth))
     found[:, :, :, row, column] = elements.reshape(*elements.shape[:2], 4, 32, *elements.shape[3:])

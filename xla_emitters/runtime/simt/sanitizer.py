@@ -240,10 +240,10 @@ class Sanitizer(Watcher):
 
     def _whole(self, active: Array | None) -> Array:
         """A mask of lanes, bool (blocks, threads)."""
-        return np.broadcast_to(np.ones((1, 1), np.bool_) if active is None else active, self._stamps.shape)
+        return np.broadcast_to(np.True_ if active is None else active, self._stamps.shape)
 
     def _active_blocks(self, active: Array | None) -> Array:
-        return self._whole(active).any(axis=1)
+        return np.logical_or.reduce(self._whole(active), axis=1)
 
     def _by_threads(self) -> ThreadClocks:
         """What orders threads of a block besides its barriers, from here on."""

@@ -20,7 +20,7 @@ from xla_emitters.dialects.mlir import tensor
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.code import Kernel, Rules
+from xla_emitters.runtime.simt.code import Kernel, Rules, first
 from xla_emitters.runtime.simt.machine import Machine, Tensor
 from xla_emitters.runtime.simt.memory import Space, all_below
 from xla_emitters.runtime.simt.scalars import form_of
@@ -126,21 +126,11 @@ def make(op: tensor.EmptyOp | tensor.SplatOp | tensor.FromElementsOp) -> Kernel:
     return run
 
 
-def cast(op: Operation) -> Callable[[Machine, Tensor], Tensor]:
-    return lambda machine, source: source
+RULES.kernel(tensor.CastOp)(first)
 
 
-RULES.op(tensor.CastOp)(cast)
-
-
-def dim(op: Operation) -> Kernel:
-    def run(machine: Machine, source: Tensor, dimension: Array) -> Array:
-        machine.refuse(
-            op, (dimension < 0) | (dimension >= len(source.shape)), "asks for a dimension that does not exist"
-        )
-        return np.array(source.shape, np.int64)[dimension.clip(0, len(source.shape) - 1)]
-
-    return run
-
-
-RULES.op(tensor.DimOp)(dim)
+@RULES.kernel(tensor.DimOp)
+def dim(op: Operation, machine: Machine, source: Tensor, dimension: Array) -> Array:
+    outside = (dimension < 0) | (dimension >= len(source.shape))
+    machine.refuse(op, outside, "asks for a dimension that does not exist")
+    return np.array(source.shape, np.int64)[dimension.clip(0, len(source.shape) - 1)]

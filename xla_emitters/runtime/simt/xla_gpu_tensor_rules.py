@@ -16,7 +16,7 @@ from xdsl.ir import Attribute
 from xla_emitters.dialects import xla_gpu
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.simt.code import Rules
+from xla_emitters.runtime.simt.code import Rules, nothing
 from xla_emitters.runtime.simt.gpu_rules import meet
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
 from xla_emitters.runtime.simt.memory import Space
@@ -66,7 +66,5 @@ def sync_threads(op: xla_gpu.SyncThreadsOp, machine: Machine, *tensors: Tensor) 
     return tensors[0] if len(tensors) == 1 else list(tensors)
 
 
-@RULES.op(xla_gpu.PdlWaitOp, xla_gpu.PdlLaunchDependentsOp)
-def dependent_launch(op: xla_gpu.PdlWaitOp | xla_gpu.PdlLaunchDependentsOp) -> Callable[[Machine], None]:
-    """Does nothing: kernels run one after the other here, so there is none to wait for."""
-    return lambda machine: None
+# Kernels run one after the other here, so there is none to wait for.
+RULES.kernel(xla_gpu.PdlWaitOp, xla_gpu.PdlLaunchDependentsOp)(nothing)

@@ -38,7 +38,7 @@ def _of_all(ending: str) -> str:
     return " ".join(f"{name}.{ending}" for name in ("bar", "barrier", "barrier.cta", "bar.cta"))
 
 
-def _numbers(e: OpBuilder, i: Instruction, given: tuple[Operand | None, ...]) -> list[SSAValue]:
+def _numbers(e: OpBuilder, given: tuple[Operand | None, ...]) -> list[SSAValue]:
     """The barrier's number, and of how many threads it is. raises ParseError for numbers that no barrier has"""
     for operand, most, what in zip(given, (15, 1024), ("a barrier", "threads"), strict=False):
         if isinstance(operand, PtxLiteral) and operand.kind == "int" and not 0 <= operand.value <= most:
@@ -51,13 +51,13 @@ def barrier(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
     if given == (PtxLiteral(0),):
         e.do(nvvm.Barrier0Op.create())
     else:
-        number, *count = _numbers(e, i, given)
+        number, *count = _numbers(e, given)
         e.do(nvvm.BarrierOp(number, count[0] if count else None))
 
 
 @row(_of_all("arrive"), "=..", (), "aligned", pure=False)
 def barrier_arrive(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
-    e.tell("barrier.cta.arrive", *_numbers(e, i, given))
+    e.tell("barrier.cta.arrive", *_numbers(e, given))
 
 
 @row(_of_all("red"), ".=..?.", {"u32", "pred"}, "popc and or aligned", pure=False, waits=True)
@@ -65,7 +65,7 @@ def barrier_reduction(e: OpBuilder, i: Instruction, *operands: Operand | None) -
     (*given, source), kind = operands, i.among("popc and or")
     e.check(i.operands[0], "u32" if kind == "popc" else "pred", is_result=True)
     truth = e.read_as(source, "pred")
-    numbers = [] if given == [PtxLiteral(0)] else _numbers(e, i, tuple(given))
+    numbers = [] if given == [PtxLiteral(0)] else _numbers(e, tuple(given))
     number, count = (*numbers, None, None)[:2]
     predicate = e.extend(truth, 32)
     found = e.add(nvvm.BarrierOp(number, count, nvvm.BarrierReductionAttr.of(kind), predicate))
