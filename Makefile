@@ -165,7 +165,7 @@ torch: install $(TESTS_STAMP)  ## PyTorch modules: the tests that need PyTorch, 
 	@[ -e $(TORCH)/.installed ] || { echo "installing PyTorch for CPUs into $(TORCH)"; \
 	  $(BIN)/pip install -q --disable-pip-version-check -e '.[jax]' && \
 	  $(BIN)/pip install -q --disable-pip-version-check --no-deps --target $(TORCH) --extra-index-url $(TORCH_INDEX) $(TORCH_PACKAGES) && touch $(TORCH)/.installed; }
-	@JAX_PLATFORMS=cpu PYTHONPATH=$(TORCH):. $(BIN)/python -m pytest -W ignore tests/unit/explore/from_torch/test_torch_program.py
+	@JAX_PLATFORMS=cpu PYTHONPATH=$(TORCH):. $(BIN)/python -m pytest -W ignore tests/unit/explore/from_torch
 	@JAX_PLATFORMS=cpu PYTHONPATH=$(TORCH):. $(BIN)/python -W ignore -m lab.torch_models $(MODELS)
 
 GPU_OUT ?= build/gpu-out

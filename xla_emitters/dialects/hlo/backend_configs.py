@@ -82,7 +82,7 @@ class Fields:
         found = op.attributes.get("backend_config") or op.attributes.get("mhlo.backend_config")
         text = found.data.strip() if isinstance(found, StringAttr) else ""
         if text.startswith('"') and text.endswith('"') and len(text) > 1:
-            text = _unquoted(text)
+            text = unquoted(text)
         if not text:
             return Fields(op, {})
         try:
@@ -167,7 +167,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _unquoted(text: str) -> str:
+def unquoted(text: str) -> str:
     """The text in quotes, as JSON or C escapes it."""
     try:
         found = json.loads(text)

@@ -23,7 +23,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from inspect import getfile
+from inspect import getfile, isbuiltin
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
@@ -124,9 +124,23 @@ class TorchGraph:
                 return self._traced(arrays)
 
             function.__name__ = function_name
-            exported = jax_export().export(jax.jit(function), platforms=[PLATFORM])(*shapes)
+            try:
+                exported = jax_export().export(jax.jit(function), platforms=[PLATFORM])(*shapes)
+            except XlaEmittersError:
+                raise
+            except Exception as error:
+                raise self._not_lowered(error) from error
         text = _ASSERTION.sub(self._in_words, exported.mlir_module())
         return self._with_places(text), tuple(exported.module_kept_var_idx)
+
+    def _not_lowered(self, error: Exception) -> Unsupported:
+        """JAX's refusal of an op for a GPU, at the node that its location names."""
+        why = f"JAX does not lower {{}} for {PLATFORM}: {_said(error)}"
+        found = re.search(rf"{_NUMBER}(\d+)", str(error))
+        if found is None:
+            return Unsupported(why.format("the module"), stage=STAGE)
+        node = list(self.numbers)[int(found[1])]
+        return refused(node, why.format(_op(node)))
 
     def _in_words(self, found: re.Match[str]) -> str:
         """What JAX asserts about the sizes of arguments, in the caller's words: axis 0 of 'mask' is {0}, and b is {1}."""
@@ -243,6 +257,9 @@ class _Interpreter:
         if row is None and graph.rows.is_random(node.target):
             why = f"{_op(node)} draws random numbers, which no program draws as PyTorch does"
             raise refused(node, why, "module.eval() leaves dropout out; or make the numbers an argument")
+        if row is None and isbuiltin(node.target):
+            why = f"a size is computed from a float by {node.target.__name__}: sizes are whole numbers of Dims here"
+            raise refused(node, why, "give the size in place of a factor, size=(...); or leave its Dim out")
         if row is None:
             raise refused(node, f"torchax has no row for {_op(node)}, and PyTorch no decomposition")
         arguments, keywords = self._map((node.args, node.kwargs))

@@ -73,11 +73,14 @@ class Rows:
         return target in self.own or getattr(target, "overloadpacket", target) in self.own
 
     def is_decomposed(self, target: Any) -> bool:
-        """Whether torchax's row is not taken but PyTorch's decomposition, or none: the row has other arguments than the op or rounds to
-        float32, or it gives NaN for all matrices but positive definite ones.
+        """Whether torchax's row is not taken but PyTorch's decomposition, or none: the row has other arguments than the op, rounds to
+        float32, gives NaN for all matrices but positive definite ones, or goes over indices in Python.
         """
         packet, aten = getattr(target, "overloadpacket", target), self.torch.ops.aten
-        return packet in (aten.native_layer_norm_backward, aten.logit, aten.mvlgamma, aten.linalg_ldl_factor_ex)
+        return packet in (
+            *(aten.native_layer_norm_backward, aten.logit, aten.mvlgamma, aten.linalg_ldl_factor_ex),
+            *(aten.max_unpool2d, aten.max_unpool3d),
+        )
 
     def is_random(self, target: Any) -> bool:
         """Whether torchax computes an op with a state of its own, of which it has one: that of random numbers."""
@@ -487,6 +490,9 @@ def _of_lines(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -
         lines, of_lines = ordered.reshape(-1, size), values.reshape(-1, values.shape[-1])
         return jax.vmap(of_line)(lines, of_lines).reshape(values.shape)
 
+    def buckets(values: Any, limits: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+        return places(limits, values, right=right)
+
     def put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
         """Elements by their numbers in the whole array; of equal numbers all are added."""
         flat, source = x.reshape(-1).at[index.reshape(-1)], source.reshape(-1)
@@ -513,6 +519,7 @@ def _of_lines(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -
         aten.slice_scatter.default: with_slice,
         aten.put.default: put,
         **dict.fromkeys((aten.searchsorted.Tensor, aten.searchsorted.Scalar), places),
+        **dict.fromkeys((aten.bucketize.Tensor, aten.bucketize.Scalar), buckets),
         **dict.fromkeys((aten.median.default, aten.median.dim), middle(ignores_nan=False)),
         **dict.fromkeys((aten.nanmedian.default, aten.nanmedian.dim), middle(ignores_nan=True)),
         aten.nonzero_static.default: lambda x, *, size, fill_value=-1: jnp.argwhere(
@@ -526,7 +533,7 @@ def _of_lines(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -
         aten.topk.default: largest,
         aten.cummax.default: so_far(lax.cummax),
         aten.cummin.default: so_far(lax.cummin),
-        aten.logcumsumexp.default: lambda x, dim: lax.cumlogsumexp(x, axis=dim % max(x.ndim, 1)),
+        aten.logcumsumexp.default: rounded_once(jax, lambda x, dim: lax.cumlogsumexp(x, axis=dim % max(x.ndim, 1))),
         aten.broadcast_tensors.default: lambda tensors: list(jnp.broadcast_arrays(*tensors)),
     }
 

@@ -47,7 +47,7 @@ from xla_emitters.support.cursor import nearest
 from xla_emitters.support.source import Source
 from xla_emitters.text.hlo.stack_frames import STACK_TABLES, StackTables
 from xla_emitters.text.stablehlo.attribute_values import Attributes
-from xla_emitters.text.stablehlo.stablehlo_lexer import Token
+from xla_emitters.text.stablehlo.stablehlo_lexer import Token, unquoted
 from xla_emitters.text.stablehlo.stablehlo_locations import Location, metadata, name_of
 from xla_emitters.text.stablehlo.stablehlo_types import stablehlo_type
 from xla_emitters.text.stablehlo.tree import Op, Region, StableHloFunction, StableHloModule, Value, called_functions
@@ -211,7 +211,7 @@ class ModuleBuilder:
         found = function.parameter_attributes[number]
         for name, attr in found.found.items():
             text = found.text(attr)
-            parameter.attributes[name] = StringAttr(text.strip('"') if name == "jax.arg_name" else text)
+            parameter.attributes[name] = StringAttr(unquoted(text) if name == "jax.arg_name" else text)
         if is_entry and (name := self._argument_name(function, function.body.arguments[number], number)):
             parameter.attributes["jax.arg_name"] = StringAttr(name)
 

@@ -63,6 +63,7 @@ from xla_emitters.text.stablehlo.stablehlo_contractions import (
     convolution_text,
     dynamic_conv_text,
 )
+from xla_emitters.text.stablehlo.stablehlo_lexer import quoted
 from xla_emitters.text.stablehlo.stablehlo_literals import literal_text
 from xla_emitters.text.stablehlo.stablehlo_types import stablehlo_type
 
@@ -298,14 +299,8 @@ def _target(target: str) -> Texts:
 
 
 def _assertion(op: HloOp) -> Texts:
-    message = _escaped(word_of(op, "message"))
+    message = quoted(word_of(op, "message"))
     return _target("shape_assertion") | {"error_message": message, "has_side_effect": "true"}
-
-
-def _escaped(text: str) -> str:
-    """`text` escaped for a string of MLIR."""
-    shown = "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in text.encode())
-    return f'"{shown}"'
 
 
 def _custom_call(op: HloOp) -> Texts:
@@ -316,7 +311,7 @@ def _custom_call(op: HloOp) -> Texts:
     }
     config = op.attributes.get("backend_config")
     if isinstance(config, StringAttr):
-        found["backend_config"] = _escaped(str(json.loads(config.data)) if config.data.startswith('"') else config.data)
+        found["backend_config"] = quoted(str(json.loads(config.data)) if config.data.startswith('"') else config.data)
     for key, value in op.attributes.items():
         if isinstance(value, StringAttr) and (is_kept_attribute(key) or key in LAYOUTS):
             found[key] = value.data
@@ -365,7 +360,7 @@ PRINTED: dict[str, Row] = {
     "dynamic-rng": _row("rng", _distribution),
     "shape-assertion": _row("custom_call", _assertion),
     "print": _row(
-        "custom_call", lambda op: _target("print") | {"name": _escaped(word_of(op, "label")), "has_side_effect": "true"}
+        "custom_call", lambda op: _target("print") | {"name": quoted(word_of(op, "label")), "has_side_effect": "true"}
     ),
 }
 """Opcode -> its StableHLO form."""

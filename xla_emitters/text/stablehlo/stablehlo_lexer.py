@@ -67,8 +67,8 @@ _PATTERN = re.compile(
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
 _KINDS = [StableHloTokenKind.END, *(StableHloTokenKind[name] for name in _PATTERN.groupindex)]
-_ESCAPE = re.compile(r"\\(?:([0-9A-Fa-f]{2})|(.))", re.DOTALL)
-_SHORT = {"n": "\n", "t": "\t", "r": "\r"}
+_ESCAPE = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|(.))", re.DOTALL)
+_SHORT = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 _CLOSERS = {"(": ")", "{": "}", "[": "]", "<": ">"}
 _LARGEST = 1 << 64
 
@@ -77,17 +77,27 @@ Token: TypeAlias = cursor.Token[StableHloTokenKind]
 
 
 def unquoted(text: str) -> str:
-    """The characters of a string token, in which `\\22` is the byte 0x22; the text of any other token."""
+    """The characters of a string token, in UTF-8 where its bytes are; `\\22` is the byte 0x22. The text of any other token."""
     if not text.startswith('"'):
         return text
     inner = text[1:-1]
     if "\\" not in inner:
         return inner
-    as_bytes = _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else _SHORT.get(m[2], m[2]), inner)
+    data = _ESCAPE.sub(lambda m: bytes.fromhex(m[1].decode()) if m[1] else _SHORT.get(m[2], m[2]), inner.encode())
     try:
-        return as_bytes.encode("latin-1").decode()
-    except (UnicodeEncodeError, UnicodeDecodeError):
-        return as_bytes
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def quoted(text: str) -> str:
+    """A string token of these characters.
+
+    >>> quoted("größe"), unquoted(quoted("größe"))
+    ('"gr\\\\C3\\\\B6\\\\C3\\\\9Fe"', 'größe')
+    """
+    shown = "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in text.encode())
+    return f'"{shown}"'
 
 
 @dataclass(frozen=True)

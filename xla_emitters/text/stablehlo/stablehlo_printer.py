@@ -14,7 +14,6 @@ Source: StableHLO specification (https://openxla.org/stablehlo/spec).
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
@@ -23,6 +22,7 @@ import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, SymbolRefAttr, TupleType
 from xdsl.ir import Attribute, SSAValue
 
+from xla_emitters.dialects.hlo.backend_configs import unquoted
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
     ComputationOp,
@@ -36,6 +36,7 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.errors import InternalError
 from xla_emitters.text.stablehlo.fields import enum_text, number_of, numbers_text, word_of
 from xla_emitters.text.stablehlo.op_table import LAYOUTS, is_kept_attribute, row_of
+from xla_emitters.text.stablehlo.stablehlo_lexer import quoted
 from xla_emitters.text.stablehlo.stablehlo_types import stablehlo_type
 
 Names: TypeAlias = "str | tuple[Names, ...]"
@@ -106,7 +107,7 @@ class _Function:
                 if isinstance(value, StringAttr) and is_kept_attribute(key) and key != "jax.arg_name"
             )
             known = parameter.attributes.get("jax.arg_name")
-            where = f" loc({json.dumps(known.data)})" if isinstance(known, StringAttr) else ""
+            where = f" loc({quoted(known.data)})" if isinstance(known, StringAttr) else ""
             for leaf, ir_type in zip(_leaves(names), leaf_types(parameter.result.type), strict=True):
                 parameters.append(f"{leaf}: {stablehlo_type(ir_type)}{f' {{{said}}}' if said else ''}{where}")
         results = [stablehlo_type(leaf) for leaf in leaf_types(computation.root.type)]
@@ -350,7 +351,7 @@ def _computation(op: HloOp, key: str) -> ComputationOp:
 
 
 def _symbol(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z_$.][\w$.]*", name, re.ASCII) else json.dumps(name)
+    return name if re.fullmatch(r"[A-Za-z_$.][\w$.]*", name, re.ASCII) else quoted(name)
 
 
 _OP_NAME = re.compile(r'op_name=("(?:[^"\\]|\\.)*")')
@@ -360,4 +361,4 @@ def _location(op: HloOp) -> str:
     """The location with the name in the op's metadata."""
     text = op.attributes.get("metadata")
     match = _OP_NAME.search(text.data) if isinstance(text, StringAttr) else None
-    return f" loc({match[1]})" if match else ""
+    return f" loc({quoted(unquoted(match[1]))})" if match else ""

@@ -314,6 +314,31 @@ def test_what_is_refused_says_the_layer_and_the_line(torch: Any) -> None:
     assert "torch.bernoulli" in caught.value.place.text
 
 
+def test_what_jax_does_not_lower_is_refused_at_its_line(torch: Any) -> None:
+    """JAX has eigenvalues of general matrices on CPUs only."""
+
+    def forward(x: Any) -> Any:
+        return torch.linalg.eigvals(x)
+
+    with pytest.raises(Unsupported, match=r"JAX does not lower aten\.linalg_eig for cuda") as caught:
+        from_torch(forward, torch.ones(4, 4), record="none")
+    assert caught.value.place is not None
+    assert "eigvals" in caught.value.place.text
+
+
+def test_a_size_by_a_factor_is_refused_in_words_of_sizes(torch: Any) -> None:
+    """PyTorch multiplies the size by 0.7 as a float, and truncates; of a known size it is a number."""
+
+    def shrunk(x: Any) -> Any:
+        return torch.nn.functional.interpolate(x, scale_factor=0.7)
+
+    x, w = torch.ones(1, 2, 9), torch.export.Dim("w", min=4)
+    with pytest.raises(Unsupported, match="a size is computed from a float by trunc") as caught:
+        from_torch(shrunk, x, dynamic_shapes=({2: w},), record="none")
+    assert "size=(...)" in (caught.value.help or "")
+    torch.testing.assert_close(from_torch(shrunk, x, record="none")(x), shrunk(x))
+
+
 def test_a_module_that_changes_its_buffers_is_refused(torch: Any) -> None:
     module = torch.nn.BatchNorm1d(3).train()
     with pytest.raises(Unsupported, match=r"the module changes .*: a program has no state") as caught:

@@ -12,10 +12,7 @@ from xla_emitters.explore.from_torch.torch_program import from_torch
 
 @pytest.fixture(scope="module")
 def torch() -> Any:
-    for name in ("torch", "jax"):
-        pytest.importorskip(name, reason="the extra [torch] is not installed")
-    import torch
-
+    _, torch = (pytest.importorskip(name, reason="the extra [torch] is not installed") for name in ("jax", "torch"))
     torch.manual_seed(0)
     return torch
 
@@ -58,6 +55,7 @@ def test_sixteen_bits_are_rounded_once(torch: Any, name: str) -> None:
             torch.softmax(x, -1),
             torch.log_softmax(x, -1),
             torch.cumsum(x / 64, -1),
+            torch.logcumsumexp(x, -1),
             torch.linalg.vector_norm(x * 4, dim=-1),
             torch.hypot(x * 4, x * 4),
             functional.avg_pool1d(x[:, None], 63, 1, 31),
@@ -147,6 +145,19 @@ def test_means_of_windows(torch: Any, ceil: bool, counts_padding: bool) -> None:
     is_as_pytorch(torch, function, torch.randn(1, 2, 8, 9, 6), bound=1e-6)
 
 
+def test_the_largest_back_in_their_places(torch: Any) -> None:
+    """Of any number of images."""
+    functional, b = torch.nn.functional, torch.export.Dim("b")
+
+    def function(x: Any) -> Any:
+        return functional.max_unpool2d(*functional.max_pool2d(x, 2, return_indices=True), 2)
+
+    program = from_torch(function, torch.ones(2, 2, 4, 6), dynamic_shapes=({0: b},), record="none")
+    for count in (3, 1):
+        x = torch.randn(count, 2, 4, 6)
+        torch.testing.assert_close(program(x), function(x), rtol=0, atol=0)
+
+
 def test_medians_beside_what_is_no_number(torch: Any) -> None:
     nan = float("nan")
 
@@ -180,6 +191,8 @@ def test_places_in_what_is_ordered(torch: Any) -> None:
             torch.searchsorted(x, values, right=True, out_int32=True),
             torch.searchsorted(x[0], values, side="right"),
             torch.searchsorted(x[1], 4.0),
+            torch.bucketize(values, x[0]),
+            torch.bucketize(values, x[1], right=True, out_int32=True),
             torch.searchsorted(x.flip(1), values, sorter=order),
         )
 

@@ -44,6 +44,21 @@ def test_hlo_text_becomes_stablehlo_of_the_same_values() -> None:
         np.testing.assert_array_equal(one, other)
 
 
+def test_names_in_any_characters_are_read_and_printed() -> None:
+    """MLIR prints the bytes of UTF-8 as hexadecimal numbers; HLO escapes quotes as C does."""
+    text = r"""func.func @main(%x: tensor<3xf32> {jax.arg_name = "x['gr\C3\B6\C3\9Fe \22q\22 \\']"},
+                            %y: tensor<3xf32> loc("y['模\C3\B6']")) -> tensor<3xf32> {
+      %0 = stablehlo.add %x, %y : tensor<3xf32> loc("sum/\C3\B6 \22")
+      return %0 : tensor<3xf32> }"""
+    module = parse_stablehlo(text)
+    for read in (module, parse_stablehlo(print_stablehlo(module))):
+        names = [parameter.attributes["jax.arg_name"].data for parameter in entry(read).parameters]  # type: ignore[attr-defined]
+        assert names == ["x['größe \"q\" \\']", "y['模ö']"]
+        assert r'loc("sum/\C3\B6 \22")' in print_stablehlo(read)
+    named = TEXT.replace("dimensions={1,0}", r"""dimensions={1,0}, metadata={op_name="d[\'a\']/\"b\""}""")
+    assert r"""loc("d['a']/\22b\22")""" in print_stablehlo(parse_hlo(named))
+
+
 def test_every_op_that_is_printed_is_read() -> None:
     names = {name for name, _, _ in PRINTED.values()}
     assert names <= {"stablehlo.while", *op_names(RULES)}
