@@ -40,8 +40,16 @@ from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 MERGED = (
-    ConstantOp, IotaOp, GetDimensionSizeOp, ReshapeOp, BroadcastOp, ConcatenateOp, SliceOp, TupleOp, GetTupleElementOp
-)  # fmt: skip
+    ConstantOp,
+    IotaOp,
+    GetDimensionSizeOp,
+    ReshapeOp,
+    BroadcastOp,
+    ConcatenateOp,
+    SliceOp,
+    TupleOp,
+    GetTupleElementOp,
+)
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def test_names_in_any_characters_are_read_and_printed() -> None:
       return %0 : tensor<3xf32> }"""
     module = parse_stablehlo(text)
     for read in (module, parse_stablehlo(print_stablehlo(module))):
-        names = [parameter.attributes["jax.arg_name"].data for parameter in entry(read).parameters]  # type: ignore[attr-defined]
+        names = [parameter.attributes["jax.arg_name"].data for parameter in entry_of(read).parameters]  # type: ignore[attr-defined]
         assert names == ["x['größe \"q\" \\']", "y['模ö']"]
         assert r'loc("sum/\C3\B6 \22")' in print_stablehlo(read)
     named = TEXT.replace("dimensions={1,0}", r"""dimensions={1,0}, metadata={op_name="d[\'a\']/\"b\""}""")
