@@ -27,7 +27,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.disc_ral import ContextType, StreamOp, StreamType
 from xla_emitters.dialects.hlo.computation import ComputationOp
-from xla_emitters.dialects.locations import located_builder
+from xla_emitters.dialects.locations import located_builder, replace_by
 from xla_emitters.dialects.mlir import arith, func, llvm, memref
 from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.ranges import constant_of
@@ -46,7 +46,6 @@ from xla_emitters.dynamic.host.memref_descriptors import (
     sizes_of_buffer,
 )
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.replacement import replace_by
 
 
 @dataclass(frozen=True)

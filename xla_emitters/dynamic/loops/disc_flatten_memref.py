@@ -32,7 +32,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.algebra.size import Size
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import FusionOp
-from xla_emitters.dialects.locations import located_builder
+from xla_emitters.dialects.locations import located_builder, replace_alike
 from xla_emitters.dialects.mlir import arith, memref, scf, vector
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp
 from xla_emitters.dialects.quick_builder import QuickBuilder
@@ -41,7 +41,6 @@ from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
 from xla_emitters.dynamic.buffers.index_code import IndexCode, Number
 from xla_emitters.rewrite.captures import captured_by, loops_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.rewrite.replacement import replace_alike
 
 
 @dataclass(frozen=True)
