@@ -111,6 +111,7 @@ class Reference:
     rtol: float | None = None
     known: Sequence[Array] = ()
     bounds_of_ops: Callable[[], list[Bounds]] | None = None
+    _bounds: list[Bounds] | None = None
 
     @cached_property
     def values(self) -> list[Array]:
@@ -124,9 +125,15 @@ class Reference:
         found = evaluate_elements(self.computation, self.inputs, wanted) if is_few and not is_known else None
         return found or [value[mask] for value, mask in zip(self.values, wanted, strict=True)]
 
-    @cached_property
+    @property
     def bounds(self) -> list[Bounds]:
         """Per result: from the tolerances of the ops, or from `atol` and `rtol` if they are given."""
+        # No cached_property: in Python 3.11 it computes under one lock for all instances, and the bounds of devices wait for each other.
+        if self._bounds is None:
+            self._bounds = self._made_bounds()
+        return self._bounds
+
+    def _made_bounds(self) -> list[Bounds]:
         if self.atol is None and self.rtol is None:
             return self.bounds_of_ops() if self.bounds_of_ops else evaluate_bounds(self.computation, self.inputs)
         return [self._around(value) for value in self.values]
