@@ -27,6 +27,12 @@ ERRORS = tuple(f"runtime/reference/bounds/{stem}.py" for stem in BOUNDS)
 NAMED_ELSEWHERE = {
     # Kinds of atomic updates.
     "runtime/simt/llvm_atomic_rules.py": {"fmax", "fmin"},
+    "runtime/simt/nvvm_bulk_copies.py": {"fmax", "fmin"},
+    # LLVM's reductions of vectors, and its absolute value of integers.
+    "runtime/simt/vector_rules.py": {"fmax", "fmin"},
+    "runtime/simt/math_rules.py": {"abs"},
+    # PyTorch's ways to round a quotient.
+    "explore/from_torch/torch_rows.py": {"floor", "trunc"},
     # Renamed with the rest of arith; vector.fma becomes LLVM's too.
     "lowering/lower_to_llvm_gpu.py": {"arith.divf", "llvm.intr.fma"},
     # Spellings that other tools print: which of their names are ours is what these files say.
@@ -45,6 +51,7 @@ NAMED_ELSEWHERE = {
     "graph/loop_recurrences.py": {"ceil", "divide", "floor", "remainder", "round-nearest-even", "sqrt"},
     "program/integer_forms.py": {"abs", "divide", "remainder"},
     # Passes and sizes speak of HLO's ops.
+    "dynamic/passes/disc_algebraic_simplifier.py": {"divide", "power"},
     "dynamic/passes/disc_check_numbers.py": {"divide"},
     "dynamic/passes/disc_base_gemm.py": {"remainder"},
     "dynamic/passes/disc_element_type_converter.py": {"rsqrt", "tanh"},
