@@ -28,9 +28,8 @@ NAMED_ELSEWHERE = {
     # Kinds of atomic updates.
     "runtime/simt/llvm_atomic_rules.py": {"fmax", "fmin"},
     "runtime/simt/nvvm_bulk_copies.py": {"fmax", "fmin"},
-    # LLVM's reductions of vectors, and its absolute value of integers.
+    # LLVM's reductions of vectors.
     "runtime/simt/vector_rules.py": {"fmax", "fmin"},
-    "runtime/simt/math_rules.py": {"abs"},
     # PyTorch's ways to round a quotient.
     "explore/from_torch/torch_rows.py": {"floor", "trunc"},
     # Renamed with the rest of arith; vector.fma becomes LLVM's too.
@@ -81,6 +80,7 @@ NAMED_ELSEWHERE = {
         *("erf", "erfc", "exp10", "powi", "round", "rsqrt"),
         *("copysign", "fabs", "fma"),
         *("sin", "cos"),  # math.sincos
+        "abs",  # llvm.intr.abs, of integers
     },
     # Intrinsics that are not functions of floats alone: abs of integers, sincos, lrint and lround, powi, vector reductions.
     "runtime/simt/llvm_rules.py": {"abs"},
