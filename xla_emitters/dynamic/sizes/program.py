@@ -10,8 +10,8 @@
           ...
 
 The walk is done twice: once with a symbol for each open axis of the arguments, which determines the symbols' names and equal axes,
-and once with the named symbols; once if no axis is open. Of a program whose assertions name all sizes, as JAX's do, the first walk is of
-these assertions alone.
+and once with the named symbols; once if no axis is open. Where the entry's assertions name all sizes, as JAX's do, the first walk ends
+with the last of them.
 Guards, in order: number, rank and type of the arguments; JAX's assertions, in its words; the arguments' axes against the symbols;
 requirements of ops on sizes; the range of sizes that the program computes in 32 bits. (JAX's products wrap around there, and a wrapped
 size may look valid.)
@@ -40,7 +40,7 @@ Source: behaviour of jax.export 0.10.2.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
@@ -70,7 +70,7 @@ from xla_emitters.dialects.hlo.types import (
     type_text,
 )
 from xla_emitters.dynamic.sizes.numbers import is_data
-from xla_emitters.dynamic.sizes.size_walk import Assertion, Walk, stating
+from xla_emitters.dynamic.sizes.size_walk import Assertion, Walk, last_assertion
 from xla_emitters.dynamic.sizes.walked_array import AxisKey, Leaf, Number, Value, leaves
 from xla_emitters.errors import DataError, VerifyError
 from xla_emitters.graph.entry import entry_of
@@ -312,32 +312,11 @@ def sizes_of(module: ModuleOp) -> Sizes:
         if size < 0
     }
     labels = [_label(number, _jax_name(parameter)) for number, parameter in enumerate(parameters)]
-    symbols = [Size.symbol(name) for name in own]
-
-    def walked(only: Collection[HloOp] | None) -> Walk:
-        walk = Walk(Axes(Facts.of_symbols(own, 0, "a size")), only=only)
-        walk.entry(entry, [_shape_of(parameter, number) for number, parameter in enumerate(parameters)], labels)
-        return walk
-
-    statements = stating(entry) if own else None
-    first = walked(statements or None)
-    said = names_in(first.assertions)
-    names = renaming(symbols, [*said, *first.named], first.facts)
-    if statements and not {symbol for size in names.values() for symbol in size.symbols} <= {name for name, _ in said}:
-        first = walked(None)
-        names = renaming(symbols, [*names_in(first.assertions), *first.named], first.facts)
-    shapes = [
-        tuple(first.facts.simplify(size).substitute(names) for size in _shape_of(parameter, number) or ())
-        for number, parameter in enumerate(parameters)
-    ]
-    axes = [size for shape in shapes for size in shape if size.value is None]
-    known = _sizes_at_least_zero(axes)
-    for _, _, size, bound in _bounds(parameters, shapes):
-        known = known.with_at_most(size, bound, "the bound in an argument's type")
-    second = first
-    if own:  # without open axes the second walk would repeat the first
-        second = Walk(Axes(known))
-        second.entry(entry, shapes, labels)
+    last = last_assertion(entry) if own else None
+    walks = _Walks(entry, own, labels, last)
+    if last is not None and not walks.are_named_by_assertions:
+        walks = _Walks(entry, own, labels, None)
+    first, second, shapes, axes = walks.first, walks.second, walks.shapes, walks.axes
     types = tuple(
         element_of(parameter.result).name if is_array(parameter.result.type) else type_text(parameter.result.type)
         for parameter in parameters
@@ -359,6 +338,37 @@ def sizes_of(module: ModuleOp) -> Sizes:
     asserted = (*_asserted(first.assertions), *bounded)
     guards = ProgramGuards(types, own, asserted, planned, _computed(second, axes))
     return Sizes(second, guards, tuple(first.assertions))
+
+
+class _Walks:
+    """The walk that names the sizes, up to the op `last`, and the walk of all ops with these names."""
+
+    def __init__(
+        self, entry: ComputationOp, own: Mapping[str, object], labels: Sequence[str], last: HloOp | None
+    ) -> None:
+        parameters = entry.parameters
+        own_shapes = [_shape_of(parameter, number) for number, parameter in enumerate(parameters)]
+        self.first = Walk(Axes(Facts.of_symbols(own, 0, "a size")), until=last)
+        self.first.entry(entry, own_shapes, labels)
+        said, facts = names_in(self.first.assertions), self.first.facts
+        self._said = {name for name, _ in said}
+        names = renaming([Size.symbol(name) for name in own], [*said, *self.first.named], facts)
+        self.shapes = [tuple(facts.simplify(size).substitute(names) for size in shape or ()) for shape in own_shapes]
+        self.axes = [size for shape in self.shapes for size in shape if size.value is None]
+        known = _sizes_at_least_zero(self.axes)
+        for _, _, size, bound in _bounds(parameters, self.shapes):
+            known = known.with_at_most(size, bound, "the bound in an argument's type")
+        self.second = self.first
+        if own:  # without open axes the second walk would repeat the first
+            self.second = Walk(Axes(known))
+            self.second.entry(entry, self.shapes, labels)
+
+    @property
+    def are_named_by_assertions(self) -> bool:
+        """Whether the assertions name all sizes, and no op makes two of them equal, or one a number."""
+        symbols = {symbol for size in self.axes for symbol in size.symbols}
+        facts = self.second.facts
+        return symbols <= self._said and all(facts.simplify(Size.symbol(name)) == Size.symbol(name) for name in symbols)
 
 
 def _shape_of(parameter: ParameterOp, number: int) -> tuple[Size, ...] | None:

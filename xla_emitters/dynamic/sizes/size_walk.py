@@ -17,7 +17,7 @@ Source: docs/reference/4 3.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -84,12 +84,12 @@ class Walk:
     ranges     (start, limit, size of the axis, op) of slices whose ranges follow from sizes
     repeated   (size of an axis, size of the result's) of broadcasts -> the first op: the axis has one element or as many as the result
     unproved   ops that must check their operands' sizes themselves
-    only       the ops that are walked, `stating`; None: all. What others would give is not known
+    until      the op of the entry with which the walk ends; None: all ops are walked
 
     _results     what ops gave inside the loop or branch that is walked
     _unsaid      those of them that a trial computed, and that have something to record or to report
     _sources     what messages call an op
-    _called      what arithmetic on scalars gave for their numbers, outside of loops and branches
+    _called      what arithmetic on scalars gave for their numbers with the facts `_called_with`, outside of loops and branches
     _arithmetic_ones  whether a computation is such arithmetic
     _others      ops met there that are not known to be functions of their operands
     """
@@ -102,7 +102,7 @@ class Walk:
     ranges: list[tuple[Size, Size, Size, HloOp]] = field(default_factory=list[tuple[Size, Size, Size, HloOp]])
     repeated: dict[tuple[Size, Size], HloOp] = field(default_factory=dict[tuple[Size, Size], HloOp])
     unproved: dict[HloOp, None] = field(default_factory=dict[HloOp, None])
-    only: Collection[HloOp] | None = None
+    until: HloOp | None = None
     _arithmetic: SizeArithmetic = field(default_factory=SizeArithmetic)
     _open: set[AxisKey | int] = field(default_factory=set[AxisKey | int])
     _results: dict[_Key, Value] = field(default_factory=dict[_Key, Value])
@@ -111,6 +111,7 @@ class Walk:
     _called: dict[tuple[ComputationOp, tuple[Number, ...]], Value] = field(
         default_factory=dict["tuple[ComputationOp, tuple[Number, ...]]", "Value"]
     )
+    _called_with: Facts | None = None
     _arithmetic_ones: dict[ComputationOp, bool] = field(default_factory=dict[ComputationOp, bool])
     _count: int = 0
     _others: int = 0
@@ -139,12 +140,12 @@ class Walk:
             if isinstance(op, ParameterOp):
                 local[op.result] = operands[op.number.value.data]
                 self._note_name(op, operands[op.number.value.data])
-            elif self.only is None or op in self.only:
-                local[op.result] = self._step(op, [local[operand] for operand in op.operands])
             else:
-                local[op.result] = self.made(op.result.type, None, self._source(op))
+                local[op.result] = self._step(op, [local[operand] for operand in op.operands])
             if not self._is_trial:
                 self.values.setdefault(op.result, []).append(local[op.result])
+            if op is self.until:
+                return ()
         return local[computation.root]
 
     def _note_name(self, op: ParameterOp, value: Value) -> None:
@@ -180,6 +181,8 @@ class Walk:
 
     def _call(self, computation: ComputationOp, operands: Sequence[Value]) -> Value:
         """`run`, once for the same numbers: JAX calls a function for each division of sizes."""
+        if self.facts is not self._called_with:
+            self._called, self._called_with = {}, self.facts
         numbers = tuple(_known_scalar(value) for value in operands)
         if None in numbers or not self._is_certain or not is_arithmetic(computation, self._arithmetic_ones):
             return self.run(computation, operands)
@@ -510,40 +513,12 @@ class Walk:
         return self._sources[op]
 
 
-def stating(entry: ComputationOp) -> set[HloOp]:
-    """The ops of a program that assert something about sizes, the calls that lead to them, and all that these compute with."""
-    found, states = set[HloOp](), dict[ComputationOp, bool]()
-    computing: list[HloOp] = []
-
-    def states_something(computation: ComputationOp) -> bool:
-        if computation not in states:
-            states[computation] = False
-            own = [op for op in computation.instructions if _states(op, states_something)]
-            found.update(own)
-            computing.extend(_owners(own))
-            states[computation] = bool(own)
-        return states[computation]
-
-    states_something(entry)
-    computed = set[HloOp]()
-    while computing:
-        if (op := computing.pop()) not in computed:
-            computed.add(op)
-            computing += _owners([op])
-            if isinstance(op, CallOp | FusionOp):
-                computing += callees_of(op)[0].instructions
-    return found | computed
-
-
-def _states(op: HloOp, states_something: Callable[[ComputationOp], bool]) -> bool:
-    return isinstance(op, ShapeAssertionOp) or (isinstance(op, CallOp) and states_something(callees_of(op)[0]))
-
-
-def _owners(ops: Iterable[HloOp]) -> Iterator[HloOp]:
-    for op in ops:
-        for operand in op.operands:
-            if isinstance(owner := operand.owner, HloOp):
-                yield owner
+def last_assertion(entry: ComputationOp) -> HloOp | None:
+    """The entry's last assertion about sizes; None if other computations have some, too."""
+    module = entry.parent_op()
+    assert module is not None
+    found = [op for op in module.walk() if isinstance(op, ShapeAssertionOp)]
+    return found[-1] if found and all(op.parent_op() is entry for op in found) else None
 
 
 def is_arithmetic(computation: ComputationOp, known: dict[ComputationOp, bool]) -> bool:

@@ -15,8 +15,10 @@ from xla_emitters.algebra.axes import Axes
 from xla_emitters.algebra.facts import Facts
 from xla_emitters.algebra.size import Size
 from xla_emitters.algebra.size_text import parse_size
+from xla_emitters.dialects.context import make_context
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.dynamic.passes.disc_size_cse import DiscSizeCsePass
 from xla_emitters.dynamic.sizes import ArgumentFacts, Sizes, sizes_of
 from xla_emitters.dynamic.sizes.size_walk import Walk
 from xla_emitters.dynamic.sizes.walked_array import Leaf, Value
@@ -504,7 +506,7 @@ def test_a_walk_of_the_assertions_gives_the_names_that_a_walk_of_all_gives(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = sizes_in(name).report()
-    monkeypatch.setattr("xla_emitters.dynamic.sizes.program.stating", lambda entry: None)
+    monkeypatch.setattr("xla_emitters.dynamic.sizes.program.last_assertion", lambda entry: None)
     assert sizes_of(read(name)).report() == report
 
 
@@ -541,3 +543,81 @@ def test_a_function_of_sizes_is_walked_once_for_the_same_numbers() -> None:
     assert isinstance(first, Leaf)
     assert isinstance(second, Leaf)
     assert first.elements != second.elements
+
+
+ASSERTED = """
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %two = stablehlo.constant dense<2> : tensor<i32>
+  %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %m = stablehlo.get_dimension_size %y, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %o1 = stablehlo.compare GE, %n, %one : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  %o2 = stablehlo.compare GE, %m, %one : (tensor<i32>, tensor<i32>) -> tensor<i1>
+"""
+SAYS = """
+  stablehlo.custom_call @shape_assertion({0}) {{error_message = "{1}", has_side_effect = true}} : ({2}) -> ()
+"""
+NAMED = SAYS.format("%o1, %n", "'a' = {0} from specification 'a'", "tensor<i1>, tensor<i32>") + SAYS.format(
+    "%o2, %m", "'b' = {0} from specification 'b'", "tensor<i1>, tensor<i32>"
+)
+HALVED = """
+  func.func private @ratio(%k: tensor<i32>, %l: tensor<i32>) -> tensor<i32> {
+    %q = stablehlo.divide %k, %l : tensor<i32>
+    return %q : tensor<i32>
+  }"""
+BEHIND_THE_NAMES = {
+    "an op makes two names equal": NAMED + "%z = stablehlo.add %x, %y : tensor<?xf32>",
+    "an op makes a name a number": NAMED
+    + """%w = stablehlo.constant dense<1.0> : tensor<4xf32>
+    %z = stablehlo.add %x, %w : (tensor<?xf32>, tensor<4xf32>) -> tensor<4xf32>""",
+    "an assertion of what a loop returns": NAMED
+    + """%r:2 = stablehlo.while(%i = %one, %k = %n) : tensor<i32>, tensor<i32>
+      cond { %l = stablehlo.compare LT, %i, %two : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %l : tensor<i1> }
+      do { %j = stablehlo.add %i, %one : tensor<i32>
+        stablehlo.return %j, %k : tensor<i32>, tensor<i32> }
+    %o3 = stablehlo.compare GE, %r#1, %m : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    """
+    + SAYS.format("%o3, %r#1", "a is {0}", "tensor<i1>, tensor<i32>"),
+    "an assertion behind an op": NAMED
+    + """%w = stablehlo.constant dense<1.0> : tensor<4xf32>
+    %z = stablehlo.add %x, %w : (tensor<?xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %four = stablehlo.constant dense<4> : tensor<i32>
+    %o3 = stablehlo.compare NE, %n, %four : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    """
+    + SAYS.format("%o3, %n", "never {0}", "tensor<i1>, tensor<i32>"),
+    "a call before an assertion and behind it": """%q0 = call @ratio(%n, %m) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+    """
+    + NAMED
+    + """%q = call @ratio(%n, %m) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+    %o3 = stablehlo.compare GE, %q, %one : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    """
+    + SAYS.format("%o3, %q", "the quotient is {0}", "tensor<i1>, tensor<i32>"),
+}
+
+
+@pytest.mark.parametrize("body", BEHIND_THE_NAMES.values(), ids=BEHIND_THE_NAMES)
+def test_what_follows_the_names_is_not_lost(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report is that of a walk of all ops, in which each call is walked."""
+    text = f"""module @m {{
+      func.func public @main(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {{{ASSERTED}{body}
+        return %x : tensor<?xf32>
+      }}{HALVED}
+    }}"""
+    report = sizes_of(parse_stablehlo(text, "m.mlir")).report()
+    monkeypatch.setattr("xla_emitters.dynamic.sizes.program.last_assertion", lambda entry: None)
+    monkeypatch.setattr(Walk, "_call", Walk.run)
+    assert sizes_of(parse_stablehlo(text, "m.mlir")).report() == report
+
+
+def test_equal_calls_around_an_assertion_are_two() -> None:
+    """What the assertion says of m holds for the second quotient alone."""
+    body = BEHIND_THE_NAMES["a call before an assertion and behind it"]
+    text = f"""module @m {{
+      func.func public @main(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {{{ASSERTED}{body}
+        return %x : tensor<?xf32>
+      }}{HALVED}
+    }}"""
+    module = parse_stablehlo(text, "m.mlir")
+    report = sizes_of(module).report()
+    DiscSizeCsePass().apply(make_context(), module)
+    assert sizes_of(module).report().splitlines()[:-1] == report.splitlines()[:-1]
