@@ -30,4 +30,4 @@ def _with_marks(cases: Iterable[tuple[Any, bool]]) -> list[Any]:
 
 def long_case(case: Any) -> Any:
     """Values of a test's parameters that `make test` leaves out."""
-    return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.long)
+    return pytest.param(*(case if type(case) is tuple else (case,)), marks=pytest.mark.long)  # a row is one value

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from long_lists import every
@@ -149,7 +149,15 @@ OF_PASSES = (
 )
 
 
-Fault = tuple[str, str, str, str]
+class Fault(NamedTuple):
+    """A row of the tables: text of a file that is replaced, at its first place."""
+
+    file: str
+    what: str
+    pattern: str
+    replacement: str
+
+
 Plant = Callable[[str, str, str], None]
 
 
@@ -200,17 +208,17 @@ def expect_found(fault: Fault, where: str, stages: str, stage: str, plant: Plant
     assert verdict.summary.partition(":")[0].partition(" ")[0] == stage, verdict.summary
 
 
-@pytest.mark.parametrize("fault", every(4, OF_PTX), ids=named)
+@pytest.mark.parametrize("fault", every(4, map(Fault._make, OF_PTX)), ids=named)
 def test_a_fault_of_the_ptx_is_found(fault: Fault, plant: Plant) -> None:
     expect_found(fault, "ptx", "llvm,ptx", "ptx", plant)
 
 
-@pytest.mark.parametrize("fault", every(3, OF_PRINTER), ids=named)
+@pytest.mark.parametrize("fault", every(3, map(Fault._make, OF_PRINTER)), ids=named)
 def test_a_fault_of_the_printer_is_found(fault: Fault, plant: Plant) -> None:
     expect_found(fault, "given", "llvm-dialect,llvm,ptx", "llvm", plant)
 
 
-@pytest.mark.parametrize("fault", every(3, OF_PASSES), ids=named)
+@pytest.mark.parametrize("fault", every(3, map(Fault._make, OF_PASSES)), ids=named)
 def test_a_fault_of_the_passes_is_found(fault: Fault, plant: Plant) -> None:
     expect_found(fault, "llvm_ir", "llvm-dialect,llvm,ptx", "llvm", plant)
 
