@@ -48,7 +48,11 @@ PROGRAM_GRAPH: tuple[PassRow, ...] = (
         "xla-remove-no-ops",
         "analyses of sizes and loops then need not handle ops that do nothing; unused functions are gone",
     ),
-    _row("disc-loop-invariant", "sizes and weights are moved out of loops while they are still tensors"),
+    _row(
+        "disc-loop-invariant",
+        "sizes and weights are moved out of loops while they are still tensors",
+        wanted=with_ops("hlo.while"),
+    ),
     _row(
         "disc-broadcast-simplifier",
         "operands of elementwise ops get one shape, from which later passes learn equal sizes",
@@ -57,6 +61,7 @@ PROGRAM_GRAPH: tuple[PassRow, ...] = (
     _row(
         "disc-base-gemm",
         "transposes are merged into dots before they get a device or a kernel",
+        wanted=with_ops("hlo.dot"),
     ),
     _row(
         "disc-canonicalize-reduction",
