@@ -104,6 +104,21 @@ NUMPY = {
 }
 
 
+def simplified(name: str) -> Any:
+    """The module, with products in place of its divisions by constants.
+
+    `disc-algebraic-simplifier` alone changes bits of a program, within the units that its own test holds; what all other passes must keep
+    are the bits of what it made.
+    """
+    from xla_emitters.dialects.context import make_context
+    from xla_emitters.dynamic.passes.disc_algebraic_simplifier import DiscAlgebraicSimplifierPass
+    from xla_emitters.text.stablehlo import parse_stablehlo
+
+    module = parse_stablehlo((CORPUS / f"{name}.mlir").read_text(), f"{name}.mlir")
+    DiscAlgebraicSimplifierPass().apply(make_context(), module)
+    return module
+
+
 def inputs_of(name: str, sizes: Mapping[str, int], case: Case | None = None) -> list[Any]:
     """The arrays on which a program is evaluated, drawn by NumPy from a seed made of the name's letters.
 

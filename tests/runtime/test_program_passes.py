@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 from long_lists import but_long
-from runtime.stablehlo_programs import CASES, CORPUS, inputs_of
+from runtime.stablehlo_programs import CASES, inputs_of, simplified
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
@@ -45,7 +45,7 @@ SHORT = [name for name in SYMBOLIC if name not in (*LONG, "layer")][::4]
 
 
 def read(name: str) -> ModuleOp:
-    return parse_stablehlo((CORPUS / f"{name}.mlir").read_text(), f"{name}.mlir")
+    return simplified(name)
 
 
 def parsed(text: str) -> ModuleOp:
