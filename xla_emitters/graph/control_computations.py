@@ -36,7 +36,7 @@ from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.errors import UsageError, VerifyError
 from xla_emitters.graph.entry import computation_of, entry_of
 
-if TYPE_CHECKING:  # asked for by opcode: most modules have none
+if TYPE_CHECKING:  # most modules have none
     from xla_emitters.dialects.hlo.contractions import ContractingOp
 
 CONTROL = frozenset({"while", "conditional", "call", "async-start"})
@@ -126,7 +126,7 @@ def is_one_kernel(entry: ComputationOp) -> bool:
 
 def is_contraction(op: HloOp) -> TypeGuard[ContractingOp]:
     """Whether an instruction is a product or a convolution."""
-    return op.opcode in ("dot", "convolution")
+    return op.CONTRACTS
 
 
 def fusions_run_by(entry: ComputationOp) -> tuple[FusionOp, ...]:

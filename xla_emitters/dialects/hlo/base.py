@@ -284,6 +284,9 @@ class HloOp(QuickOp):
     READS_ONCE: ClassVar[bool] = False
     """Whether it reads each element of its operands at most once, at places that are known."""
 
+    CONTRACTS: ClassVar[bool] = False
+    """Whether it is a `ContractingOp`: for those who ask a module that has none, and do not load the class."""
+
     DEPENDS_ON_SIZES: ClassVar[bool] = False
     """Whether `evaluate` reads sizes from the types, not from the operands: then the op has a shape rule (see `sized`)."""
 

@@ -117,6 +117,7 @@ class ContractingOp(HloOp):
     """Sums of products of two operands' elements; both maps have the same range variables, and the first one's domain holds for both."""
 
     OPERANDS: ClassVar = range(2, 3)
+    CONTRACTS: ClassVar = True
     DEPENDS_ON_SIZES: ClassVar = True
 
     operand_precision = opt_prop_def(StringAttr)
