@@ -353,16 +353,16 @@ def _stmatrix(count: int, is_transposed: bool, op: Operation, machine: Machine, 
 
 
 def _ldmatrix_bytes(rows: int, count: int, bits: int, op: Operation, machine: Machine, address: Array) -> Value:
-    """Rows of 16 elements of 8, 6 or 4 bits become bytes: four neighbours of a row; of 16 rows, four of a column and of the 8th after it."""
+    """Rows of 16 elements of 8, 6 or 4 bits become bytes: four neighbours of a row; of 16 rows, of a column and the 8th after it."""
     _check_rows(machine, op, address, rows * count)
     group, within = _lanes(machine, GROUP), _lanes(machine, WITHIN)
 
     def element(number: int, row: Array, column: Array) -> Array:
         start = _row_address(machine, op, address, number, row, rows)
         first, last = column * bits // 8, (column * bits + bits - 1) // 8
-        low, high = (load_value(op, i8, 1, machine, start + place) for place in (first, last))
-        assert isinstance(low, np.ndarray) and isinstance(high, np.ndarray)
-        both = low.view(np.uint8).astype(np.uint32) | high.view(np.uint8).astype(np.uint32) << np.uint32(8)
+        loaded: list[Any] = [load_value(op, i8, 1, machine, start + place) for place in (first, last)]
+        low, high = (byte.view(np.uint8).astype(np.uint32) for byte in loaded)
+        both = low | high << np.uint32(8)
         return both >> (column * bits % 8).astype(np.uint32) & np.uint32((1 << bits) - 1)
 
     found = list[Array]()

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache, partial
 
+import ml_dtypes
 import numpy as np
 
 from xla_emitters.dtypes import Array, dtype
@@ -362,11 +363,22 @@ def cvt(rest: Sequence[str]) -> Kernel:
     if mode == "sat":
         return _saturated(to, of)
     target, source = form(to), form(of)
+    if mode == "rs":
+        return partial(_by_chance, target, {"f16": 13, "bf16": 16}[to])
     if source.is_float and target.is_integer:
         return partial(_to_integer, mode, to, of)
     if source.is_integer:
         return partial(_integer_towards, mode, target, of)
     return partial(scalars.convert_float_towards, source, target, MODES[mode])
+
+
+def _by_chance(target: Form, bits: int, values: Array, random: Array) -> Array:
+    """The number without the digits that `target` does not have, after `bits` random bits are added to its first lost digits."""
+    exact, limits = values.astype(F64), ml_dtypes.finfo(target.rounded)
+    last = np.maximum(np.frexp(exact)[1] - 1, limits.minexp) - limits.nmant
+    added = (random & (1 << bits) - 1) * np.ldexp(1.0, last - bits)
+    found = np.ldexp(np.trunc(np.ldexp(np.abs(exact) + added, -last)), last)
+    return scalars.from_float(target, np.where(np.isfinite(exact), np.copysign(found, exact), exact))
 
 
 _WHOLE: dict[str, Unary] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
@@ -678,30 +690,54 @@ _COMPARISONS: dict[str, Binary] = {
 }
 
 
-def _of_parts(name: str, count: int, rest: Sequence[str]) -> Kernel:
-    """`vadd4.s32.u32.u32.sat`: in two or four parts of a word, bounded by the result's type; with `add` the sum of the parts and `c`."""
-    first, second = rest[:2] if name == "vset" else rest[1:3]
-    function = _COMPARISONS[rest[2]] if name == "vset" else _OF_PARTS[name]
-    bits = 32 // count
-    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if rest[0] == "s32" else (0, (1 << bits) - 1)
+_MERGES: dict[str, Binary] = {"add": np.add, "min": np.minimum, "max": np.maximum}
 
-    def run(a: Array, b: Array, c: Array) -> Array:
-        total = c.astype(np.int64) if "add" in rest else np.zeros_like(a, np.int64)
-        for start in range(0, 32, bits):
-            part = function(_field(first, a, start, bits), _field(second, b, start, bits)).astype(np.int64)
-            if "add" in rest:
-                total = total + part
+
+def _video(name: str, count: int, rest: Sequence[str]) -> Kernel:
+    """`vadd4.s32.u32.u32.sat.b10.-.-`: in the parts of a word that the end of the name says, bounded by the result's type.
+
+    With `add` the sum of the parts and `c`; of a whole word `min` and `max` too. Else `c` has the parts that are not written.
+    """
+    *words, of_d, of_a, of_b = rest
+    result, first, second = ("u32", *words[:2]) if name == "vset" else words[:3]
+    function = _COMPARISONS[words[2]] if name == "vset" else _OF_PARTS[name]
+    update = _MERGES.get(words[-1]) if words[-1] in _MERGES else None
+    bits = {"b": 8, "h": 16}.get(of_d[0], 32) if count == 1 else 32 // count
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if result == "s32" else (0, (1 << bits) - 1)
+    written = range(count) if of_d == "-" else [int(digit) for digit in of_d[1:]]
+
+    def run(a: Array, b: Array, *more: Array) -> Array:
+        total = more[0].astype(np.int64) if more else np.zeros((1, 1), np.int64)
+        pairs = zip(_selected(first, of_a, 0, count, a, b), _selected(second, of_b, 1, count, a, b), strict=True)
+        for number, (x, y) in enumerate(pairs):
+            place = written[0] if count == 1 else number
+            part = function(x, y).astype(np.int64)
+            part = np.clip(part, low, high) if "sat" in words else part
+            if count > 1 and place not in written:
                 continue
-            if "sat" in rest:
-                part = np.clip(part, low, high)
-            total = total | (part & ((1 << bits) - 1)) << start
+            if update is not None:
+                total = update(_field(result, part, 0, 32), _field(result, total, 0, 32))
+            else:
+                ones = (1 << bits) - 1
+                total = total & ~(ones << place * bits) | (part & ones) << place * bits
         return wrap(WORD, total)
 
     return run
 
 
+def _selected(word: str, parts: str, number: int, count: int, *operands: Array) -> list[Array]:
+    """The parts of an operand as numbers: of a word one of it, of halves and bytes any of both operands."""
+    if count == 1:
+        bits = {"b": 8, "h": 16}.get(parts[0], 32)
+        return [_field(word, operands[number], bits * int(parts[1:] or 0), bits)]
+    places = (
+        range(number * count, (number + 1) * count) if parts == "-" else [int(digit) for digit in reversed(parts[1:])]
+    )
+    return [_field(word, operands[place // count], 32 // count * (place % count), 32 // count) for place in places]
+
+
 for _name in (*_OF_PARTS, "vset"):
-    ROWS[f"{_name}2"], ROWS[f"{_name}4"] = partial(_of_parts, _name, 2), partial(_of_parts, _name, 4)
+    ROWS.update({f"{_name}{count if count > 1 else ''}": partial(_video, _name, count) for count in (1, 2, 4)})
 
 
 def _field(word: str, value: Array, start: int, bits: int) -> Array:

@@ -22,10 +22,8 @@ _SHAPES = " ".join(
         | {f"m16n8k{k}" for depths in SPARSE.values() for k in depths}
     )
 )
-_OF_KINDS = " ".join(
-    [*(f"kind::{kind}" for kind in KINDS), *(f"scale_vec::{count}X" for count in (1, 2, 4))]
-    + ["block_scale", "e3m2", "e2m3", "e2m1", "ue8m0", "ue4m3"]
-)
+_OF_KINDS = " ".join(f"kind::{kind}" for kind in KINDS)
+_OF_KINDS += " block_scale scale_vec::1X scale_vec::2X scale_vec::4X e3m2 e2m3 e2m1 ue8m0 ue4m3"
 
 
 def _registers(e: OpBuilder, i: Instruction, operand: Operand | None, count: int) -> Sequence[Operand | None]:

@@ -57,16 +57,18 @@ def unpacked(got: np.ndarray, to: str) -> np.ndarray:
     return found
 
 
+def product(name: str, count: int) -> str:
+    """The instruction with its first four operands; nothing is added to the product. count: registers of D"""
+    of_d, zeros = (", ".join(name.format(n) for n in range(count)) for name in ("%out{}", "%in9"))
+    return f"mov.b32 %in9, 0; {name} {{{of_d}}}, {{%in0, %in1, %in2, %in3}}, {{%in4, %in5}}, {{{zeros}}}"
+
+
 @pytest.mark.parametrize("to", ["f32", "f16"])
 @pytest.mark.parametrize(("a", "b"), [(word, NARROW[-1 - n]) for n, word in enumerate(NARROW)])
 def test_products_of_two_types(a: str, b: str, to: str) -> None:
     name = f"mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.{to}.{a}.{b}.{to}"
     _, first, second, given = fragments(name, np.random.default_rng(len(a + b)))
-    if to == "f16":
-        body = f"mov.b32 %in9, 0; {name} {{%out0, %out1}}, {{%in0, %in1, %in2, %in3}}, {{%in4, %in5}}, {{%in9, %in9}};"
-    else:
-        body = f"mov.b32 %in9, 0; {name} {{%out0, %out1, %out2, %out3}}, {{%in0, %in1, %in2, %in3}}, {{%in4, %in5}}, {{%in9, %in9, %in9, %in9}};"
-    got = run(body, "", given, 2 if to == "f16" else 4)
+    got = run(product(name, 2 if to == "f16" else 4) + ";", "", given, 2 if to == "f16" else 4)
     np.testing.assert_array_equal(unpacked(got, to), first @ second)
 
 
@@ -97,19 +99,17 @@ def test_factors_of_blocks(kind: str, a: str, b: str, scale: str, byte: int, thr
         first * np.repeat(left, depth // mma.scales, axis=1),
         second * np.repeat(right, depth // mma.scales, axis=1).T,
     )
-    body = f"mov.b32 %in9, 0; {name} {{%out0, %out1, %out2, %out3}}, {{%in0, %in1, %in2, %in3}}, {{%in4, %in5}}, {{%in9, %in9, %in9, %in9}},"
-    body += f" %in6, {{{byte}, {thread}}}, %in7, {{{byte}, {thread_of_b}}};"
+    body = product(name, 4) + f", %in6, {{{byte}, {thread}}}, %in7, {{{byte}, {thread_of_b}}};"
     got = run(body, "", np.concatenate([given, data.view(np.uint32)[..., 0]], axis=1), 4)
     np.testing.assert_array_equal(unpacked(got, "f32"), (scaled[0] @ scaled[1]).astype(np.float32))
 
 
 def test_a_factor_that_is_no_number_spreads_and_selectors_are_checked() -> None:
     name = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0"
-    body = "{} {{%out0, %out1, %out2, %out3}}, {{%in0, %in0, %in0, %in0}}, {{%in0, %in0}}, {{%in1, %in1, %in1, %in1}}, %in2, {{{}, 0}}, %in2, {{0, 0}};"
-    given = np.array([[0x22222222, 0, 0xFFFF]] * 32, np.uint32)
-    assert np.isnan(run(body.format(name, 0), "", given, 4).view(np.float32)).all()
+    given = np.array([[0x22222222] * 6 + [0xFFFF]] * 32, np.uint32)
+    assert np.isnan(run(product(name, 4) + ", %in6, {0, 0}, %in6, {0, 0};", "", given, 4).view(np.float32)).all()
     with pytest.raises(ExecutionError, match="takes scales from byte 1 of threads 0"):
-        run(body.format(name, 1), "", given, 4)
+        run(product(name, 4) + ", %in6, {1, 0}, %in6, {0, 0};", "", given, 4)
 
 
 @pytest.mark.parametrize(
