@@ -466,27 +466,6 @@ def mul_hi(rest: Sequence[str]) -> Binary:
     return run
 
 
-@lanes("mul24", "mad24")
-def mul24(rest: Sequence[str], a: Array, b: Array, *c: Array) -> Array:
-    """Products of 24 bits: `lo` is bits 0 to 31, `hi` bits 16 to 47; `sat` bounds the sum."""
-    part, word = rest[0], rest[-1]
-
-    def narrow(value: Array) -> Array:
-        cut = value.astype(np.int64) & 0xFFFFFF
-        return np.where(cut >= 1 << 23, cut - (1 << 24), cut) if word[0] == "s" else cut
-
-    product = narrow(a) * narrow(b) >> (16 if part == "hi" else 0)
-    total = product + (c[0] if c else 0)
-    return wrap(WORD, np.clip(total, -(1 << 31), (1 << 31) - 1) if "sat" in rest else total)
-
-
-@lanes("sad")
-def sad(rest: Sequence[str], a: Array, b: Array, c: Array) -> Array:
-    of, read = form(rest[0]), reading(rest[0])
-    x, y = read(of, a), read(of, b)
-    return wrap(of, (np.maximum(x, y) - np.minimum(x, y)).astype(of.lanes) + c)
-
-
 def _integer_division(word: str, is_remainder: bool) -> Binary:
     """By zero: all ones, and the dividend as remainder, as hardware does (the ISA leaves it open). The least integer by -1 wraps."""
     of, read = form(word), reading(word)
@@ -531,39 +510,18 @@ def shf(rest: Sequence[str], a: Array, b: Array, c: Array) -> Array:
     return found.astype(np.uint32).view(np.int32)
 
 
-@row("prmt")
-def prmt(rest: Sequence[str]) -> Kernel:
-    """Each nibble of the selector picks a byte of (b:a); its top bit replicates the byte's sign. The other modes make such a selector."""
-    mode = rest[1] if len(rest) > 1 else ""
-
-    def run(a: Array, b: Array, c: Array) -> Array:
-        both = unsigned(WORD, b).astype(np.uint64) << np.uint64(32) | unsigned(WORD, a).astype(np.uint64)
-        selector = unsigned(WORD, c).astype(np.int64)
-        total = np.zeros((1, 1), np.uint64)
-        for number in range(4):
-            nibble = selector >> 4 * number & 15 if not mode else _position(mode, selector & 3, number)
-            byte = both >> (8 * (nibble & 7)).astype(np.uint64) & np.uint64(0xFF)
-            copies = np.where(byte & np.uint64(0x80) != 0, np.uint64(0xFF), np.uint64(0))
-            total = total | np.where(nibble & 8 != 0, copies, byte) << np.uint64(8 * number)
-        return total.astype(np.uint32).view(np.int32)
-
-    return run
-
-
-def _position(mode: str, low: Array, number: int) -> Array:
-    match mode:
-        case "f4e":
-            return low + number
-        case "b4e":
-            return (low - number) & 7
-        case "rc8":
-            return low
-        case "ecl":
-            return np.maximum(low, number)
-        case "ecr":
-            return np.minimum(low, number)
-        case _:
-            return (low & 1) * 2 + (number & 1)
+@lanes("prmt")
+def prmt(rest: Sequence[str], a: Array, b: Array, c: Array) -> Array:
+    """Each nibble of the selector picks a byte of (b:a); its top bit replicates the byte's sign."""
+    both = unsigned(WORD, b).astype(np.uint64) << np.uint64(32) | unsigned(WORD, a).astype(np.uint64)
+    selector = unsigned(WORD, c).astype(np.int64)
+    total = np.zeros((1, 1), np.uint64)
+    for number in range(4):
+        nibble = selector >> 4 * number & 15
+        byte = both >> (8 * (nibble & 7)).astype(np.uint64) & np.uint64(0xFF)
+        copies = np.where(byte & np.uint64(0x80) != 0, np.uint64(0xFF), np.uint64(0))
+        total = total | np.where(nibble & 8 != 0, copies, byte) << np.uint64(8 * number)
+    return total.astype(np.uint32).view(np.int32)
 
 
 @lanes("lop3")
@@ -637,112 +595,6 @@ def fns(rest: Sequence[str], mask: Array, base: Array, n: Array) -> Array:
         found = np.where(is_set & (left == 1), place, found).astype(np.int32)
         left = left - is_set
     return found
-
-
-@lanes("szext")
-def szext(rest: Sequence[str], a: Array, b: Array) -> Array:
-    """The lowest `b` bits, extended."""
-    mode, word = rest
-    count = unsigned(WORD, b).astype(np.int64)
-    count = count & 31 if mode == "wrap" else np.minimum(count, 32)
-    value = a.astype(np.int64) & ((np.int64(1) << count) - 1)
-    is_negative = (word[0] == "s") & (count > 0) & (value >> np.maximum(count - 1, 0) & 1 != 0)
-    return wrap(WORD, np.where(is_negative, value - (np.int64(1) << count), value))
-
-
-@lanes("bmsk")
-def bmsk(rest: Sequence[str], a: Array, b: Array) -> Array:
-    """`b` ones from place `a` on."""
-    start, count = (unsigned(WORD, value).astype(np.int64) for value in (a, b))
-    start, count = (value & 31 if rest[0] == "wrap" else np.minimum(value, 32) for value in (start, count))
-    return wrap(WORD, ((np.int64(1) << count) - 1) << start)
-
-
-def _dot(count: int, rest: Sequence[str]) -> Kernel:
-    """The sum of `c` and of the products of two or four parts of `a` with as many bytes of `b`."""
-    *part, first, second = rest
-    start, bits = 16 if part == ["hi"] else 0, 32 // count
-
-    def run(a: Array, b: Array, c: Array) -> Array:
-        total = c.astype(np.int64)
-        for number in range(count):
-            total = total + _field(first, a, bits * number, bits) * _field(second, b, start + 8 * number, 8)
-        return wrap(WORD, total)
-
-    return run
-
-
-ROWS["dp2a"], ROWS["dp4a"] = partial(_dot, 2), partial(_dot, 4)
-
-
-def _mean(x: Array, y: Array) -> Array:
-    """Rounded up, unless it is negative."""
-    return x + y + (x + y >= 0) >> 1
-
-
-_OF_PARTS: dict[str, Binary] = {
-    **{"vadd": np.add, "vsub": np.subtract, "vavrg": _mean, "vmin": np.minimum, "vmax": np.maximum},
-    "vabsdiff": lambda x, y: np.abs(x - y),
-}
-_COMPARISONS: dict[str, Binary] = {
-    **{"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater},
-    "ge": np.greater_equal,
-}
-
-
-_MERGES: dict[str, Binary] = {"add": np.add, "min": np.minimum, "max": np.maximum}
-
-
-def _video(name: str, count: int, rest: Sequence[str]) -> Kernel:
-    """`vadd4.s32.u32.u32.sat.b10.-.-`: in the parts of a word that the end of the name says, bounded by the result's type.
-
-    With `add` the sum of the parts and `c`; of a whole word `min` and `max` too. Else `c` has the parts that are not written.
-    """
-    *words, of_d, of_a, of_b = rest
-    result, first, second = ("u32", *words[:2]) if name == "vset" else words[:3]
-    function = _COMPARISONS[words[2]] if name == "vset" else _OF_PARTS[name]
-    update = _MERGES.get(words[-1]) if words[-1] in _MERGES else None
-    bits = {"b": 8, "h": 16}.get(of_d[0], 32) if count == 1 else 32 // count
-    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if result == "s32" else (0, (1 << bits) - 1)
-    written = range(count) if of_d == "-" else [int(digit) for digit in of_d[1:]]
-
-    def run(a: Array, b: Array, *more: Array) -> Array:
-        total = more[0].astype(np.int64) if more else np.zeros((1, 1), np.int64)
-        pairs = zip(_selected(first, of_a, 0, count, a, b), _selected(second, of_b, 1, count, a, b), strict=True)
-        for number, (x, y) in enumerate(pairs):
-            place = written[0] if count == 1 else number
-            part = function(x, y).astype(np.int64)
-            part = np.clip(part, low, high) if "sat" in words else part
-            if count > 1 and place not in written:
-                continue
-            if update is not None:
-                total = update(_field(result, part, 0, 32), _field(result, total, 0, 32))
-            else:
-                ones = (1 << bits) - 1
-                total = total & ~(ones << place * bits) | (part & ones) << place * bits
-        return wrap(WORD, total)
-
-    return run
-
-
-def _selected(word: str, parts: str, number: int, count: int, *operands: Array) -> list[Array]:
-    """The parts of an operand as numbers: of a word one of it, of halves and bytes any of both operands."""
-    if count == 1:
-        bits = {"b": 8, "h": 16}.get(parts[0], 32)
-        return [_field(word, operands[number], bits * int(parts[1:] or 0), bits)]
-    places = (
-        range(number * count, (number + 1) * count) if parts == "-" else [int(digit) for digit in reversed(parts[1:])]
-    )
-    return [_field(word, operands[place // count], 32 // count * (place % count), 32 // count) for place in places]
-
-
-for _name in (*_OF_PARTS, "vset"):
-    ROWS.update({f"{_name}{count if count > 1 else ''}": partial(_video, _name, count) for count in (1, 2, 4)})
-
-
-def _field(word: str, value: Array, start: int, bits: int) -> Array:
-    cut = value.astype(np.int64) >> start & ((1 << bits) - 1)
-    return np.where(cut >= 1 << bits - 1, cut - (1 << bits), cut) if word[0] == "s" else cut
 
 
 @row("read")

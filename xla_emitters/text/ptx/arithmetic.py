@@ -17,64 +17,19 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.text.ptx.op_builder import OpBuilder, is_float, word_of
 from xla_emitters.text.ptx.rows import BITS, CARRY, FLOATS, INTEGERS, PACKED, SIGNED, WITH_PAIRS, row
-from xla_emitters.text.ptx.syntax import Instruction, Operand, Pair, PtxLiteral, Register, Selected
+from xla_emitters.text.ptx.syntax import Instruction, Operand, Pair, PtxLiteral, Register
 
 LOGIC = {"and": llvm.AndOp, "or": llvm.OrOp, "xor": llvm.XOrOp}
-WORDS = {"s32", "u32"}
 _ROUNDINGS = "rn rz rm rp"
 _SUMS = {"add": (llvm.AddOp, llvm.FAddOp), "sub": (llvm.SubOp, llvm.FSubOp), "mul": (llvm.MulOp, llvm.FMulOp)}
 
-row("mul24.lo mul24.hi", "t=tt", WORDS)
-row("mad24.lo mad24.hi", "t=ttt", WORDS, "sat")
-row("sad", "t=ttt", INTEGERS)
 row("div rem", "t=tt", INTEGERS)
 row("bfe", "t=tuu", INTEGERS - {"s16", "u16"})
 row("bfi", "t=ttuu", {"b32", "b64"})
 row("bfind", "u=t", INTEGERS - {"s16", "u16"}, "shiftamt")
 row("fns", "t=tuu", {"b32"})
-row("szext bmsk", "t=uu", WORDS | {"b32"}, needs="clamp wrap")
-row("dp4a dp2a.lo dp2a.hi", "u=uuu", WORDS)
 row("shf.l shf.r", "t=ttt", {"b32"}, needs="clamp wrap")
-row("prmt", "t=ttt", {"b32"}, "f4e b4e rc8 ecl ecr rc16")
-
-
-_OF_PARTS = "vadd vsub vavrg vabsdiff vmin vmax"
-_VIDEO = " ".join(f"{name}{count}" for name in _OF_PARTS.split() for count in ("", 2, 4)).replace("vavrg ", "")
-
-
-@row(_VIDEO, ".=..?.", WORDS, "sat add min max")
-@row("vset vset2 vset4", ".=..?.", WORDS, "add min max", needs="eq ne lt le gt ge")
-def video(e: OpBuilder, i: Instruction, a: Operand | None, b: Operand | None, *c: Operand | None) -> None:
-    """A word, two halves or four bytes at once; `.add` sums the results and `c`, which else has the parts that are not written.
-
-    The intrinsic's name has the parts of the result, of `a` and of `b` at its end; `-`: not said.
-    """
-    if len(i.types) != (wanted := 2 if i.stem.startswith("vset") else 3):
-        raise e.error(f"'{i.name}' needs {wanted} types")
-    count, update = int(i.stem[-1]) if i.stem[-1] in "24" else 1, i.among("add min max", "")
-    if count > 1 and ("sat" in i.parts if update == "add" else update):
-        raise e.error(f"'{i.name}' has .sat or .add, not both")
-    target, *given = [
-        (each.register, each.parts) if isinstance(each, Selected) else (each, "-") for each in (i.operands[0], a, b)
-    ]
-    for operand, parts in (target, *given):
-        e.check(operand, "u32", is_result=operand is target[0])
-        if not _are_parts(parts, count, operand is target[0]):
-            raise e.error(f"'{i.name}' has no parts '.{parts}' there")
-    if not c and (count > 1 or update or target[1] != "-"):
-        raise e.error(f"'{i.name}' takes 4 operands, not 3")
-    values = [e.read_as(each, "u32") for each in (*(operand for operand, _ in given), *c)]
-    e.write(target[0], e.intrinsic(".".join([i.name, target[1], *(parts for _, parts in given)]), values, i32))
-
-
-def _are_parts(parts: str, count: int, is_result: bool) -> bool:
-    """Whether a word has them: `b3` or `h0`; as operand of several parts at once two of four halves, or four of eight bytes."""
-    digits = [int(digit) for digit in parts[1:]]
-    if parts == "-":
-        return True
-    if count == 1:
-        return len(digits) == 1 and digits[0] < {"b": 4, "h": 2}[parts[0]]
-    return parts[0] == {2: "h", 4: "b"}[count] and (max(digits) < count if is_result else len(digits) == count)
+row("prmt", "t=ttt", {"b32"})
 
 
 def rounding(i: Instruction) -> str:

@@ -677,6 +677,47 @@ def test_comparisons_of_a_word() -> None:
     same(executed("vset.s32.u32.lt.max %d, %a0.h1, %a1.b0, %a2;", a, b, c, result=U32), np.maximum(c, truth))
 
 
+@pytest.mark.parametrize("types", ["u32.u32.u32", "s32.s32.u32", "s32.u32.u32", "u32.s32.u32"])
+def test_shifts_of_a_word(types: str) -> None:
+    """9.7.17.6: the amount is cut to 5 bits, or 32 where it is more; `.sat` is into the range of the result's type."""
+    a, b, c = integers(U32), RANDOM.integers(0, 70, 256).astype(U32), integers(U32)
+    result, first, _ = types.split(".")
+    low, high = (-(1 << 31), (1 << 31) - 1) if result == "s32" else (0, (1 << 32) - 1)
+    for mode, amounts in (("wrap", [int(n) & 31 for n in b]), ("clamp", [min(int(n), 32) for n in b])):
+        for name, function in (("vshl", lambda x, n: x << n), ("vshr", lambda x, n: x >> n)):
+            found = [function(part_of(int(x), first, "h1"), n) for x, n in zip(a, amounts, strict=True)]
+            wrapped, bounded = [x % (1 << 32) for x in found], [min(max(x, low), high) % (1 << 32) for x in found]
+            same(executed(f"{name}.{types}.{mode} %d, %a0.h1, %a1;", a, b, result=U32), np.array(wrapped, U32))
+            same(executed(f"{name}.{types}.sat.{mode} %d, %a0.h1, %a1;", a, b, result=U32), np.array(bounded, U32))
+            whole = [
+                min(max(function(part_of(int(x), first, ""), n), low), high) for x, n in zip(a, amounts, strict=True)
+            ]
+            got = executed(f"{name}.{types}.sat.{mode}.add %d, %a0, %a1, %a2;", a, b, c, result=U32)
+            same(got, np.array([(x + int(z)) % (1 << 32) for x, z in zip(whole, c, strict=True)], U32))
+
+
+@pytest.mark.parametrize("types", ["u32.u32.u32", "s32.s32.u32", "s32.u32.s32", "s32.s32.s32"])
+@pytest.mark.parametrize("scale", [0, 7, 15])
+def test_products_of_a_word(types: str, scale: int) -> None:
+    """9.7.17.7: the result has a sign where one of the factors has."""
+    a, b, c = integers(U32), integers(U32), integers(U32)
+    _, first, second = types.split(".")
+    final = "s32" if "s32" in (first, second) else "u32"
+    low, high = (-(1 << 31), (1 << 31) - 1) if final == "s32" else (0, (1 << 32) - 1)
+    ending = f".shr{scale}" if scale else ""
+    for one, part in (("", ""), (".po", "b2")):
+        found = [
+            part_of(int(x), first, part) * part_of(int(y), second, "") + part_of(int(z), final, "") + (one == ".po")
+            >> scale
+            for x, y, z in zip(a, b, c, strict=True)
+        ]
+        operands = f"%d, %a0{'.' * bool(part)}{part}, %a1, %a2;"
+        got = executed(f"vmad.{types}{one}{ending} {operands}", a, b, c, result=U32)
+        same(got, np.array([x % (1 << 32) for x in found], U32))
+        got = executed(f"vmad.{types}{one}.sat{ending} {operands}", a, b, c, result=U32)
+        same(got, np.array([min(max(x, low), high) % (1 << 32) for x in found], U32))
+
+
 def test_chosen_halves_and_bytes() -> None:
     """Parts of both operands, numbered from the first one's lowest; those that are not written are of `c`."""
     a, b, c = (integers(U32) for _ in range(3))
