@@ -14,18 +14,30 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from xla_emitters.errors import NumbersDiffer, file_errors
 from xla_emitters.settings import job_variables
 from xla_emitters.tools.failures import reported
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
     from xla_emitters.dtypes import Array
     from xla_emitters.library.devices import Exchange
     from xla_emitters.program import Program
     from xla_emitters.runtime.comm.jobs import Job
-    from xla_emitters.tools.run_verb import Runner
+
+
+class Runner(Protocol):
+    """What `run` knows of a module: see `run_verb`."""
+
+    program: Program
+    module: ModuleOp
+    stage: str
+
+    def compile(self) -> Program: ...
+    def arrays(self, file: str | None) -> Sequence[Array]: ...
 
 
 def run_as_rank(options: argparse.Namespace, runner: Runner, source: str | None, target: str | None) -> int:

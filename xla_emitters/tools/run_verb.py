@@ -156,7 +156,7 @@ def _run(options: argparse.Namespace) -> int:
         raise UsageError("'-' is given more than once: standard output takes one file", stage="run")
     if options.json and "-" in outputs:
         raise UsageError("--json and '--outputs -' both write to standard output", stage="run")
-    runner = Runner(options, given)
+    runner = _Runner(options, given)
     if given.is_program and ((options.devices or 1) != 1 or options.ranks):
         raise UsageError(
             "--devices and --ranks are for modules of parts; this program of whole arrays is still to be partitioned",
@@ -182,7 +182,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _compile_and_run(
     options: argparse.Namespace,
-    runner: Runner,
+    runner: _Runner,
     inputs: Sequence[str],
     outputs: Sequence[str],
     stream: IO[bytes],
@@ -217,7 +217,7 @@ def _compile_and_run(
 
 def _run_once(
     options: argparse.Namespace,
-    runner: Runner,
+    runner: _Runner,
     given: Sequence[Array],
     target: str | None,
     stream: IO[bytes],
@@ -268,7 +268,7 @@ class _Ran:
     names: Sequence[str] = ()
 
 
-class Runner:
+class _Runner:
     """A program that is compiled once: on the GPU; on the CPU the IR of a stage, of HLO under watchers; or StableHLO as a call runs it.
 
     raises  UsageError or ToolError for options that do not fit

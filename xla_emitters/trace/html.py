@@ -16,15 +16,12 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 
 from xla_emitters.trace.lexers import lexer_for
-
-if TYPE_CHECKING:
-    from xla_emitters.trace.records import Step
 
 _DIFF_CLASSES = {"-": "xe-gone", "+": "xe-come", "@": "xe-place"}
 
@@ -65,6 +62,20 @@ _STYLE = (
 )
 
 
+class Listed(Protocol):
+    """What is shown of a step: its text, and for each line the HLO instructions that it comes from.
+
+    `records.py` implements it; it imports this file, not the reverse.
+    """
+
+    @property
+    def stage(self) -> str | None: ...
+    @property
+    def ir(self) -> str | None: ...
+    @property
+    def sources(self) -> tuple[tuple[str, ...], ...]: ...
+
+
 @dataclass(frozen=True)
 class Html:
     """A fragment that notebooks display."""
@@ -95,7 +106,7 @@ def _line(line: str) -> str:
     return f'<span class="xe-l">{escape(line) or " "}</span>'
 
 
-def trace_html(name: str, steps: Sequence[Step]) -> str:
+def trace_html(name: str, steps: Sequence[Listed]) -> str:
     """A fragment with every recorded stage of a trace; for one without IR, a sentence that says so."""
     stages = [step for step in steps if step.stage and step.stage != "hlo" and step.ir is not None]
     source = next((step for step in steps if step.stage == "hlo" and step.ir is not None), None)
@@ -131,20 +142,20 @@ def trace_html(name: str, steps: Sequence[Step]) -> str:
     )
 
 
-def highlighted_lines(step: Step) -> list[str]:
+def highlighted_lines(step: Listed) -> list[str]:
     """The lines of the step's IR as HTML, coloured by classes of Pygments."""
     formatter: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
     lines = highlight(step.ir or "", lexer_for(step.stage or ""), formatter).split("\n")
     return lines[:-1] if lines and not lines[-1] else lines
 
 
-def _numbers(steps: list[Step]) -> dict[str, int]:
+def _numbers(steps: list[Listed]) -> dict[str, int]:
     """A number for each HLO instruction that at least one line comes from."""
     names = dict.fromkeys(name for step in steps for names in step.sources for name in names)
     return {name: number for number, name in enumerate(names)}
 
 
-def _listing(step: Step, numbers: dict[str, int], key: str) -> str:
+def _listing(step: Listed, numbers: dict[str, int], key: str) -> str:
     sources = step.sources or ((),) * (step.ir or "").count("\n")
     lines = list[str]()
     for number, line in enumerate(highlighted_lines(step)):

@@ -420,15 +420,12 @@ class Walk:
         return [key for key in self._open if isinstance(key, tuple)]
 
     def size(self, key: AxisKey) -> Size | None:
-        """The size of an axis; None if unknown."""
         return self.axes.size_of(key)
 
     def join(self, a: AxisKey, b: AxisKey, op: HloOp) -> None:
-        """Records that `op` requires these axes to be equal; likewise the next ones."""
         self._join(a, b, self._source(op), op)
 
     def equal_products(self, a: Sequence[Entry], b: Sequence[Entry], op: HloOp) -> None:
-        """The same number of elements on both sides."""
         products = [Size.constant(1), Size.constant(1)]
         for side, entries in enumerate((a, b)):
             for entry in entries:
@@ -439,7 +436,6 @@ class Walk:
         self._meet(products[0], products[1], self._source(op), op, "the numbers of elements differ")
 
     def equals(self, own: Size | None, size: Size | None, op: HloOp) -> None:
-        """Equal sizes, which a kernel does not check."""
         if own is not None and size is not None and not is_data(own) and not is_data(size):
             self._meet(own, size, self._source(op), op)
         elif self._is_trial:
@@ -448,15 +444,11 @@ class Walk:
             self.unproved[op] = None
 
     def inside(self, start: Size, limit: Size, size: Size, op: HloOp) -> None:
-        """0 <= start <= limit <= size."""
         if self._is_certain and not any(map(is_data, (start, limit, size))):
             self.ranges.append((start, limit, size, op))
 
     def fits(self, window: Size, size: Size, op: HloOp) -> None:
-        """window <= size.
-
-        Checked even if `op` may not run: at known sizes, a window larger than its array is invalid HLO, and no kernel checks it.
-        """
+        """Checked even if `op` may not run: at known sizes, a window larger than its array is invalid HLO, and no kernel checks it."""
         if is_data(window) or is_data(size):
             return
         if self._is_trial:
@@ -465,7 +457,7 @@ class Walk:
             self.ranges.append((Size.constant(0), window, size, op))
 
     def repeats(self, own: Size, size: Size, op: HloOp) -> None:
-        """One element along an axis, or `size` of them; checked even if `op` may not run, like `fits`."""
+        """Checked even if `op` may not run, like `fits`."""
         if is_data(own) or is_data(size) or own == Size.constant(1):
             return
         if self.facts.equal(own, size) is not True:

@@ -13,20 +13,53 @@ Source: docs/reference/4 3.1.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol, TypeAlias
 
+from xla_emitters.algebra.facts import Facts
 from xla_emitters.algebra.size import Size, floordiv, maximum, minimum
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.shape_rule import UNKNOWN, Broken, Number, Sizing, Unknown
+from xla_emitters.dialects.hlo.shape_rule import UNKNOWN, Broken, Number, Shape, Sizing, Unknown
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dynamic.sizes.numbers import is_data
 from xla_emitters.dynamic.sizes.walked_array import AxisKey, Leaf
 
-if TYPE_CHECKING:
-    from xla_emitters.dynamic.sizes.size_walk import Walk
-
 Entry: TypeAlias = AxisKey | Size | None
 """The size of an axis of a result: that of an operand's axis, a size, or None if it depends on data."""
+
+
+class KnownSizes(Protocol):
+    """The interface of the walk."""
+
+    @property
+    def facts(self) -> Facts: ...
+
+    def size(self, key: AxisKey) -> Size | None:
+        """The size of an axis; None if unknown."""
+        ...
+
+    def join(self, a: AxisKey, b: AxisKey, op: HloOp) -> None:
+        """Records that `op` requires these axes to be equal."""
+        ...
+
+    def equal_products(self, a: Sequence[Entry], b: Sequence[Entry], op: HloOp) -> None:
+        """Records that `op` requires the same number of elements on both sides."""
+        ...
+
+    def equals(self, own: Size | None, size: Size | None, op: HloOp) -> None:
+        """Records that `op` requires these sizes to be equal, which a kernel does not check."""
+        ...
+
+    def inside(self, start: Size, limit: Size, size: Size, op: HloOp) -> None:
+        """Records that `op` requires 0 <= start <= limit <= size."""
+        ...
+
+    def fits(self, window: Size, size: Size, op: HloOp) -> None:
+        """Records that `op` requires window <= size, whether it runs or not."""
+        ...
+
+    def repeats(self, own: Size, size: Size, op: HloOp) -> None:
+        """Records that `op` requires an axis to have one element, or `size` of them, whether it runs or not."""
+        ...
 
 
 class _Number:
@@ -64,7 +97,7 @@ class _Number:
 class SizeSizing(Sizing):
     """The sizes of the operands `leaves` of `op`, known to `walk`."""
 
-    def __init__(self, op: HloOp, leaves: Sequence[Leaf], walk: Walk) -> None:
+    def __init__(self, op: HloOp, leaves: Sequence[Leaf], walk: KnownSizes) -> None:
         super().__init__(op.operands)
         self.op, self.leaves, self.walk = op, leaves, walk
 
@@ -164,3 +197,6 @@ class SizeSizing(Sizing):
         first = known[0]
         is_one = first is not None and all(size is not None and self.walk.facts.equal(first, size) for size in known)
         return sizes[0] if is_one else UNKNOWN
+
+
+__all__ = ["Entry", "KnownSizes", "Shape", "SizeSizing"]
