@@ -1,7 +1,7 @@
 """Runs bound steps: each becomes a function without arguments, once for each `Frame`; a call runs the functions in order.
 
-    frame = Frame(bound, FrameArguments(...))       memory of one call at a time: slots, numbers, the arena
-    frame.run([x, y])                               -> the results
+    frame = Frame(bound, program, platform, memory)       memory of one call at a time: slots, numbers, the arena
+    frame.run([x, y])                                     -> the results
 
 A platform computes single steps (`Platform`): on the CPU by NumPy, with kernels by the executor or as machine code. Control flow, numbers
 of the host, memory and names of memory are the same on all of them. A frame belongs to one call at a time; `Frames` keeps those of finished
@@ -11,18 +11,19 @@ calls, so that a warm call finds its memory where it was.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import prod
 from threading import Lock
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import Array, numpy_type, pointer
 from xla_emitters.program.bind import ALIGNMENT, STAGE, BoundSteps, no_reshape
+from xla_emitters.program.executable import Executable
 from xla_emitters.program.steps import (
     DIVISIONS,
     FUNCTIONS,
@@ -134,18 +135,6 @@ class Platform(ABC):
         return False
 
 
-class FrameArguments(NamedTuple):
-    """What all frames of a program have in common."""
-
-    parameters: Sequence[ArrayPlace]
-    slots: int
-    numbers: int
-    constants: Sequence[tuple[ArrayPlace, Array]]
-    platform: Platform
-    memory: HostMemory
-    names: Mapping[int, str]
-
-
 class Frame:
     """The state of one call, and its steps ready to run.
 
@@ -156,15 +145,14 @@ class Frame:
     code     what a call runs
     """
 
-    def __init__(self, bound: BoundSteps, made: FrameArguments) -> None:
-        memory = made.memory
-        self.bound, self.platform = bound, made.platform
+    def __init__(self, bound: BoundSteps, made: Executable, platform: Platform, memory: HostMemory) -> None:
+        self.bound, self.platform = bound, platform
         self._memory, self._names = memory, made.names
         self._limit, self._taken, self._in_arena = memory.limit(), 0, bound.arena_bytes
         self._refuse_arena()
         self.arrays: list[Any] = [None] * made.slots
         self.numbers = [0] * made.numbers
-        self._parameters = tuple(made.parameters)
+        self._parameters = made.parameters
         self._given = [place.slot for place in made.parameters]
         for slot, array in bound.known.items():
             self.arrays[slot] = array
