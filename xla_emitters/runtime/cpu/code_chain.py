@@ -18,7 +18,6 @@ import numpy as np
 from xla_emitters.library.arguments import pointer
 from xla_emitters.lowering.cpu.cpu_steps import ADDED_TYPES, CHAIN_ROW
 from xla_emitters.program.steps import ArrayPlace, Launch
-from xla_emitters.runtime.cpu.thread_team import Job
 from xla_emitters.runtime.walk import Frame, Run
 
 SCRATCH_ALIGNMENT = 64
@@ -112,6 +111,8 @@ class Chain:
 
 def shared(calls: Chain, parts: int, *, timed: bool) -> Chain:
     """A call that runs the calls of a chain by several threads, in any order; parameters as for `Job`."""
+    from xla_emitters.runtime.cpu.thread_team import Job  # imported here: most programs have small arrays
+
     job = Job(calls.address, len(calls), parts, timed=timed)
     calls.frame.kept += [calls, job]
     return Chain(calls.frame, calls.code, [(job.code, job.address, 0, 0)], calls.changing)
