@@ -25,6 +25,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from xla_emitters.support.cursor import split_at_commas
+
 STD: Mapping[str, str] = {
     "constant": "arith.constant",
     "select": "arith.select",
@@ -149,7 +151,7 @@ def _on_buffers(before: str, opcode: str, rest: str, number: int, types: Mapping
     if found is None:
         return f"{before}lmhlo.{opcode}{rest}"
     values = [value.strip() for value in found[1].split(",") if value.strip()]
-    given = _split(found[3]) if found[3] else [types.get(value.removeprefix("%"), "") for value in values]
+    given = split_at_commas(found[3]) if found[3] else [types.get(value.removeprefix("%"), "") for value in values]
     if not values or len(given) != len(values) or not all(given):
         return f"{before}lmhlo.{opcode}{rest}"
     name = DYNAMIC.get(opcode, _LHLO.get(opcode, opcode))
@@ -161,18 +163,6 @@ def _on_buffers(before: str, opcode: str, rest: str, number: int, types: Mapping
 
 def _listed(match: re.Match[str]) -> str:
     return f"array<i64: {match[1].strip('[]')}>"
-
-
-def _split(types: str) -> list[str]:
-    """The types of a list, at the commas outside of brackets."""
-    found, depth = [""], 0
-    for character in types:
-        depth += (character in "<([") - (character in ">)]")
-        if character == "," and not depth:
-            found.append("")
-        else:
-            found[-1] += character
-    return [text.strip() for text in found if text.strip()]
 
 
 def _launch(rest: str) -> str:

@@ -191,6 +191,22 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return f"; did you mean '{found}'?" if found else ""
 
 
+def split_at_commas(text: str) -> list[str]:
+    """The parts of a text between commas that are outside of brackets, without those that are empty.
+
+    >>> split_at_commas("func.func(a,b), c{x=1,y}, vector<2x[4]xf32>")
+    ['func.func(a,b)', 'c{x=1,y}', 'vector<2x[4]xf32>']
+    """
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "<([{") - (character in ">)]}")
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts if part.strip()]
+
+
 class ExpressionKind(Enum):
     """The kinds of tokens; the values are the words for messages."""
 

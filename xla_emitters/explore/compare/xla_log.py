@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xla_emitters.errors import ParseError
+from xla_emitters.support.cursor import split_at_commas
 
 _DUMP = re.compile(
     r"^// -----// IR Dump Before \S+ ([\w-]+).*? \('([\w.]+)' operation(?:: @\"?([\w.$-]+)\"?)?\) //----- //$", re.M
@@ -96,30 +97,14 @@ def _next_of_function(run: _Run, members: Sequence[_Run]) -> int | None:
 def _groups(pipeline: str) -> list[tuple[bool, tuple[str, ...]]]:
     """(whether on functions, names): adjacent passes on functions are one group, each pass on the module is a group of its own."""
     groups: list[tuple[bool, tuple[str, ...]]] = []
-    for part in _split(pipeline):
+    for part in split_at_commas(pipeline):
         nested = re.fullmatch(r"func\.func\((.*)\)", part, re.DOTALL)
-        names = tuple(re.split(r"[{(]", one)[0].strip() for one in _split(nested[1] if nested else part))
+        names = tuple(re.split(r"[{(]", one)[0].strip() for one in split_at_commas(nested[1] if nested else part))
         if nested and groups and groups[-1][0]:
             groups[-1] = (True, (*groups[-1][1], *names))
         else:
             groups.append((nested is not None, names))
     return groups
-
-
-def _split(text: str) -> list[str]:
-    """Splits a text at commas outside of brackets.
-
-    >>> _split("func.func(a,b),c{x=1,y}")
-    ['func.func(a,b)', 'c{x=1,y}']
-    """
-    parts, depth = [""], 0
-    for char in text:
-        depth += (char in "({") - (char in ")}")
-        if char == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += char
-    return [part.strip() for part in parts if part.strip()]
 
 
 def _runs(groups: Sequence[tuple[bool, tuple[str, ...]]], marks: Sequence[re.Match[str]]) -> list[_Run]:
