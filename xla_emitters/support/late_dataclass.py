@@ -71,7 +71,9 @@ def _wanted(cls: type[Any], options: dict[str, Any]) -> list[str]:
     own, given = cls.__dict__, {**_DEFAULTS, **options}
     found = [*_FIRST, *(name for name, by in _LATER.items() if all(given[option] for option in by))]
     wanted = [name for name in found if name not in own and (name != "__init__" or given["init"])]
-    if (given["eq"] or given["unsafe_hash"]) and ("__hash__" not in own or (own["__hash__"] is None and "__eq__" in own)):
+    if (given["eq"] or given["unsafe_hash"]) and (
+        "__hash__" not in own or (own["__hash__"] is None and "__eq__" in own)
+    ):
         if given["frozen"] or given["unsafe_hash"]:
             return [*dict.fromkeys((*wanted, "__hash__"))]
         cls.__hash__ = None  # pyright: ignore[reportAttributeAccessIssue]

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 import tempfile
 import time
 from collections.abc import Generator, Sequence
