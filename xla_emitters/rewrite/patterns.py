@@ -28,6 +28,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.dialects.attributes import numbers_of
 from xla_emitters.dialects.completion import adopt
 from xla_emitters.dialects.locations import UNKNOWN, locate, place_of
 from xla_emitters.dialects.quick_builder import insert_op
@@ -233,7 +234,7 @@ class _GreedyDriver:
         self.fold = fold
         self.ctx = ctx
         self.begin_with = begin_with
-        self.constants = ConstantPool()
+        self.constants = ConstantPool(numbers_of(root))
         self.worklist: Worklist = {}
         self.rewriter = LocatedRewriter(self.worklist, root)
         self.budget = 0
