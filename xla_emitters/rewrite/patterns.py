@@ -121,8 +121,11 @@ class LocatedRewriter(PatternRewriter):
     ) -> None:
         """As xDSL's, but each op that uses the results is put on the worklist once, and none if there are no new ops."""
         self.has_done_action = True
-        is_one = not isinstance(new_ops, tuple | list) and isinstance(new_ops, Operation)
-        made = (new_ops,) if is_one else new_ops
+        made: Sequence[Operation]
+        if isinstance(new_ops, tuple | list):  # first: to be told that one is no op, xDSL's metaclass must be asked
+            made = new_ops
+        else:
+            made = (new_ops,) if isinstance(new_ops, Operation) else new_ops
         if made:
             matched, self.location = self.location, op.location
             self.insert(made[0] if len(made) == 1 else made, InsertPoint.before(op))

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias, TypeGuard, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeGuard, TypeVar
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, TensorType, TupleType
 from xdsl.ir import Attribute, Data, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
@@ -208,7 +208,8 @@ def as_array(ir_type: Attribute) -> ArrayType:
 
 def _type_of(value: SSAValue | Attribute) -> Attribute:
     # `isinstance` asks xDSL's metaclass, and attributes have no such member.
-    return value if type(value) is TensorType else getattr(value, "_type", value)
+    given: Any = value
+    return given if type(given) is TensorType else getattr(given, "_type", given)
 
 
 def _by_identity(fact: Callable[[ArrayType], _FactT]) -> Callable[[ArrayType], _FactT]:
