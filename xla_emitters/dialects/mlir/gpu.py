@@ -145,7 +145,7 @@ MAPPINGS = {
 _FLOAT_KINDS = ("minnumf", "maxnumf", "minimumf", "maximumf")
 _ANY_KINDS = ("add", "mul")
 
-AllReduceOpAttr = word_attribute(
+ReductionAttr = word_attribute(
     "gpu.all_reduce_op",
     *(*_ANY_KINDS, "minui", "minsi", "maxui", "maxsi", "and", "or", "xor", *_FLOAT_KINDS),
     is_spaced=True,
@@ -252,12 +252,12 @@ class ReductionKind(CustomDirective):
         start = parser.pos
         if (word := parser.parse_optional_identifier()) is None:
             return
-        if word not in AllReduceOpAttr.WORDS:
-            parser.raise_error(f"expected one of: {', '.join(AllReduceOpAttr.WORDS)}", start, start + len(word))
-        self.kind.set(state, AllReduceOpAttr.of(word))
+        if word not in ReductionAttr.WORDS:
+            parser.raise_error(f"expected one of: {', '.join(ReductionAttr.WORDS)}", start, start + len(word))
+        self.kind.set(state, ReductionAttr.of(word))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        if isinstance(kind := self.kind.get(op), AllReduceOpAttr):
+        if isinstance(kind := self.kind.get(op), ReductionAttr):
             state.print_whitespace(printer)
             printer.print_string(kind.word.data)
 
@@ -318,7 +318,7 @@ SubgroupReduceOp = op_of_row(
     "custom<ReductionKind>($op) $value (`uniform` $uniform^)? custom<LaneClusters>($cluster_size, $cluster_stride) attr-dict"
     " `:` functional-type($value, $result)",
     properties={
-        "op": prop_def(AllReduceOpAttr),
+        "op": prop_def(ReductionAttr),
         "uniform": opt_prop_def(UnitAttr),
         "cluster_size": opt_prop_def(IntegerAttr),
         "cluster_stride": prop_def(IntegerAttr, default_value=IntegerAttr(1, 32)),
@@ -333,7 +333,7 @@ SubgroupReduceOp = op_of_row(
 AllReduceOp = op_of_row(
     "gpu.all_reduce",
     "custom<ReductionKind>($op) $value (`uniform` $uniform^)? $body attr-dict `:` functional-type($value, $result)",
-    properties={"op": opt_prop_def(AllReduceOpAttr), "uniform": opt_prop_def(UnitAttr)},
+    properties={"op": opt_prop_def(ReductionAttr), "uniform": opt_prop_def(UnitAttr)},
     directives=(ReductionKind,),
     traits=(IsolatedFromAbove(),),
     verify=_verify_all_reduce,
