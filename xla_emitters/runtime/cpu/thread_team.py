@@ -16,9 +16,8 @@ from functools import cache
 from threading import Lock, Thread
 
 from xla_emitters.errors import ToolError
-from xla_emitters.lowering.cpu.cpu_code import CpuCode
+from xla_emitters.lowering.cpu.cpu_code import plain_code
 from xla_emitters.lowering.cpu.cpu_steps import CHAIN_IR, ENTRY
-from xla_emitters.lowering.cpu.cpu_target import NATIVE, cpu_target
 from xla_emitters.lowering.cpu.team_code import JOB_WORDS, TEAM, TEAM_ALIGNMENT, TEAM_BYTES, TEAM_IR
 
 TIMED_RUNS = 8
@@ -31,7 +30,7 @@ class _Team:
     """raises ToolError where the C library has no POSIX threads"""
 
     def __init__(self) -> None:
-        code = CpuCode(CHAIN_IR + TEAM_IR, cpu_target(NATIVE))
+        self._loaded = code = plain_code(CHAIN_IR + TEAM_IR)
         self.code = code.address(f"{TEAM}{ENTRY}")
         self._begin, self._work, self._end = (
             _TeamCode(code.address(f"{TEAM}.{name}")) for name in ("begin", "work", "end")
