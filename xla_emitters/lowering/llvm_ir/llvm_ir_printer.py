@@ -242,8 +242,8 @@ def _block_orders(op: llvm.FuncOp) -> Iterator[str]:
 def _convention(op: llvm.FuncOp) -> str:
     if _KERNEL in op.attributes:
         return "ptx_kernel "
-    if (word := _CONVENTIONS.get(op.CConv.cconv_name)) is None:
-        raise unsupported(op, f"no LLVM IR for {op.name} with the calling convention {op.CConv.cconv_name}")
+    if (word := _CONVENTIONS.get(op.CConv.word.data)) is None:
+        raise unsupported(op, f"no LLVM IR for {op.name} with the calling convention {op.CConv.word.data}")
     return word
 
 
