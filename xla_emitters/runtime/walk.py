@@ -96,7 +96,7 @@ class HostMemory:
     def arena(self, count: int) -> Any:
         """So many bytes of the device's memory, aligned to ALIGNMENT."""
         held = self._empty((count + ALIGNMENT,), np.dtype(np.uint8))
-        start = -held.ctypes.data % ALIGNMENT
+        start = -pointer(held) % ALIGNMENT
         return held[start : start + count]
 
     def placed(self, arena: Any, start: int, place: ArrayPlace, shape: tuple[int, ...]) -> Any:

@@ -110,10 +110,11 @@ class Chain:
 
 
 def shared(calls: Chain, parts: int, *, timed: bool) -> Chain:
-    """A call that runs the calls of a chain by several threads, in any order; parameters as for `Job`."""
-    from xla_emitters.runtime.cpu.thread_team import Job  # imported here: most programs have small arrays
+    """A call that runs the calls of a chain by several threads, in any order; parameters as for `job_of`."""
+    from xla_emitters.runtime.cpu.thread_team import job_of  # imported here: most programs have small arrays
 
-    job = Job(calls.address, len(calls), parts, timed=timed)
+    if (job := job_of(calls.address, len(calls), parts, timed=timed)) is None:
+        return calls
     calls.frame.kept += [calls, job]
     return Chain(calls.frame, calls.code, [(job.code, job.address, 0, 0)], calls.changing)
 

@@ -1,6 +1,6 @@
 """The team of threads of this process, which run machine code (`lowering/cpu/team_code`) and never Python.
 
-    job = Job(table, rows, parts, TIMED_RUNS)       a row of a chain: (job.code, job.address)
+    job = job_of(table, rows, parts, timed=True)       a row of a chain: (job.code, job.address)
 
 The threads are started when a job first wants them. They end before the interpreter does: their code and the team's memory are freed after
 that. A forked process has none until a job is made there; the jobs that it inherited run in one thread.
@@ -15,9 +15,9 @@ import time
 from functools import cache
 from threading import Lock, Thread
 
-from xla_emitters.lowering.cpu.cpu_code import CpuCode
+from xla_emitters.errors import ToolError
+from xla_emitters.lowering.cpu.cpu_code import plain_code
 from xla_emitters.lowering.cpu.cpu_steps import CHAIN_IR, ENTRY
-from xla_emitters.lowering.cpu.cpu_target import NATIVE, cpu_target
 from xla_emitters.lowering.cpu.team_code import JOB_WORDS, TEAM, TEAM_ALIGNMENT, TEAM_BYTES, TEAM_IR
 
 TIMED_RUNS = 8
@@ -30,7 +30,7 @@ class _Team:
     """raises ToolError where the C library has no POSIX threads"""
 
     def __init__(self) -> None:
-        code = CpuCode(CHAIN_IR + TEAM_IR, cpu_target(NATIVE))
+        self._loaded = code = plain_code(CHAIN_IR + TEAM_IR)
         self.code = code.address(f"{TEAM}{ENTRY}")
         self._begin, self._work, self._end = (
             _TeamCode(code.address(f"{TEAM}.{name}")) for name in ("begin", "work", "end")
@@ -65,22 +65,30 @@ class _Team:
 
 
 @cache
-def _team() -> _Team:
-    return _Team()
+def process_team() -> _Team | None:
+    """The threads; None where the C library has no POSIX threads."""
+    try:
+        return _Team()
+    except ToolError:
+        return None
 
 
-class Job:
-    """Calls of a chain's rows, by this thread and others.
+def job_of(table: int, rows: int, parts: int, *, timed: bool) -> Job | None:
+    """Calls of a chain's rows, by this thread and others; None where the C library has no POSIX threads.
 
     table  the address of rows of `cpu_steps.CHAIN`, which may be called in any order
     rows   how many there are
     parts  how many threads share them
     timed  the first runs are timed: by one thread and by several in turn, and the faster way stays
-    raises ToolError where the C library has no POSIX threads
     """
+    team = process_team()
+    return None if team is None else Job(team, table, rows, parts, timed=timed)
 
-    def __init__(self, table: int, rows: int, parts: int, *, timed: bool) -> None:
-        team = _team()
+
+class Job:
+    """See `job_of`."""
+
+    def __init__(self, team: _Team, table: int, rows: int, parts: int, *, timed: bool) -> None:
         team.grow(parts - 1)
         runs = TIMED_RUNS if timed else 0
         values = (team.address, table, rows, parts, runs, _NEVER, _NEVER, time.CLOCK_MONOTONIC)

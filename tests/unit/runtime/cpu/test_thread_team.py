@@ -20,8 +20,9 @@ from xla_emitters.lowering.cpu.cpu_code import CpuCode
 from xla_emitters.lowering.cpu.cpu_target import NATIVE, cpu_target
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.runtime import block_threads
+from xla_emitters.runtime.cpu import thread_team
 from xla_emitters.runtime.cpu.interpreted_loop import InterpretedLoop
-from xla_emitters.runtime.cpu.thread_team import TIMED_RUNS, Job
+from xla_emitters.runtime.cpu.thread_team import TIMED_RUNS, Job, job_of
 
 ROWS = """
 declare i32 @usleep(i32)
@@ -60,7 +61,8 @@ def marks(name: str, rows: int, parts: int, *, timed: bool = False) -> Marks:
     words, start = (ctypes.c_int64 * rows)(), code().address(name)
     values = chain.from_iterable((start, ctypes.addressof(words) + 8 * row, 0, 0) for row in range(rows))
     table = (ctypes.c_int64 * (4 * rows))(*values)
-    job = Job(ctypes.addressof(table), rows, parts, timed=timed)
+    job = job_of(ctypes.addressof(table), rows, parts, timed=timed)
+    assert job is not None
     call = ctypes.CFUNCTYPE(None, ctypes.c_size_t)(job.code)
     return Marks(job, words, table, lambda: call(job.address))
 
@@ -102,6 +104,7 @@ def test_the_faster_way_stays(name: str, stays: int) -> None:
 FORKED = """
 import os, numpy as np, xla_emitters as xe
 from xla_emitters.runtime import block_threads
+from xla_emitters.runtime.cpu import thread_team
 block_threads.thread_count = lambda: 3
 p = xe.compile("func.func public @main(%x: tensor<?xf32>) -> tensor<?xf32> {"
                "%y = stablehlo.add %x, %x : tensor<?xf32> return %y : tensor<?xf32> }")
@@ -123,6 +126,16 @@ def test_a_forked_process_and_the_end() -> None:
     """Neither hangs: the child has no threads until it makes a job of its own, and all threads end before their code is freed."""
     done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_without_posix_threads_one_thread_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thread_team, "TEAM_IR", thread_team.TEAM_IR.replace("@pthread_cond_wait", "@no_cond_wait"))
+    monkeypatch.setattr(thread_team, "process_team", thread_team.process_team.__wrapped__)
+    monkeypatch.setattr(block_threads, "thread_count", lambda: 2)
+    loaded = lowerings_of(xe.compile(SCAN)).loaded
+    frame = loaded.frame(loaded.bind([each.shape for each in drawn(0)]))
+    assert not any(isinstance(kept, Job) for kept in frame.kept)
+    np.testing.assert_allclose(frame.run(drawn(0))[0], scanned(*drawn(0))[0], rtol=1e-6, atol=1e-6)
 
 
 # ---- loops ------------------------------------------------------------------------------------------------------------------------------
