@@ -22,13 +22,13 @@ from xla_emitters.text.ptx.syntax import Instruction, Operand, Pair, PtxLiteral,
 LOGIC = {"and": llvm.AndOp, "or": llvm.OrOp, "xor": llvm.XOrOp}
 _ROUNDINGS = "rn rz rm rp"
 _CARRIES = {**dict.fromkeys(("u16", "s16"), ""), **dict.fromkeys(("u32", "u64", "s64"), "cc"), "s32": "cc sat"}
-_WIDE = {word: "cc" for word, own in _CARRIES.items() if own}
+_BY_CARRY = {**_CARRIES, "s32": "cc"}
 _HALVES, _SHORT = ("f16", "f16x2"), ("bf16", "bf16x2")
 _ROUNDED = {
     **{"f32": f"{_ROUNDINGS} ftz sat", "f64": _ROUNDINGS, "f32x2": f"{_ROUNDINGS} ftz"},
     **{**dict.fromkeys(_HALVES, "rn ftz sat"), **dict.fromkeys(_SHORT, "rn")},
 }
-_FLUSHED = {"f32": "ftz", "f64": "", **dict.fromkeys(_HALVES, "ftz"), **dict.fromkeys(_SHORT, "")}
+FLUSHED = {"f32": "ftz", "f64": "", **dict.fromkeys(_HALVES, "ftz"), **dict.fromkeys(_SHORT, "")}
 """Type -> modifiers, as the ISA's syntax has them."""
 _SUMS = {"add": (llvm.AddOp, llvm.FAddOp), "sub": (llvm.SubOp, llvm.FSubOp), "mul": (llvm.MulOp, llvm.FMulOp)}
 
@@ -71,7 +71,7 @@ def add(e: OpBuilder, i: Instruction, *values: SSAValue) -> SSAValue:
     return e.add(_SUMS[name][1](a, b))
 
 
-@row("addc subc", "t=tt", _WIDE, carries=True)
+@row("addc subc", "t=tt", _BY_CARRY, carries=True)
 def add_carry(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
     return _sum(e, i, i.stem[:3], a, b)
 
@@ -108,9 +108,9 @@ def product(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
     return e.add(llvm.MulOp(a, b))
 
 
-@row("mad.lo", "t=ttt", {**_CARRIES, "s32": "cc"})
+@row("mad.lo", "t=ttt", _BY_CARRY)
 @row("mad.hi", "t=ttt", _CARRIES)
-@row("madc.lo madc.hi", "t=ttt", _WIDE, carries=True)
+@row("madc.lo madc.hi", "t=ttt", _BY_CARRY, carries=True)
 @row("mad.wide", "w=ttw", INTEGERS)
 def mad(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
     found = product(e, i, a, b)
@@ -132,7 +132,7 @@ def fma(e: OpBuilder, i: Instruction, *values: SSAValue) -> SSAValue:
 # ---------------------------------------------------------------------------------------------- signs, extrema, functions
 
 
-@row("neg abs", "t=t", {**dict.fromkeys(SIGNED, ""), **_FLUSHED})
+@row("neg abs", "t=t", {**dict.fromkeys(SIGNED, ""), **FLUSHED})
 def sign(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
     is_negated = i.stem == "neg"
     if is_float(a.type):
@@ -146,7 +146,7 @@ def copysign(e: OpBuilder, i: Instruction, of: SSAValue, magnitude: SSAValue) ->
     return e.intr("copysign", magnitude, of)
 
 
-_EXTREMA = {word: f"{own} NaN xorsign abs" * (word != "f64") for word, own in _FLUSHED.items()}
+_EXTREMA = {word: f"{own} NaN xorsign abs" * (word != "f64") for word, own in FLUSHED.items()}
 
 
 @row(

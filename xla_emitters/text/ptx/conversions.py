@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
-from xla_emitters.text.ptx.arithmetic import LOGIC, rounding
+from xla_emitters.text.ptx.arithmetic import FLUSHED, LOGIC, rounding
 from xla_emitters.text.ptx.memory_rows import registers_of, width_of
 from xla_emitters.text.ptx.op_builder import POINTER, TYPES, WINDOWED, OpBuilder, is_float, pointer_type
 from xla_emitters.text.ptx.rows import ANY, BITS, BYTES, FLOATS, INTEGERS, ROUNDINGS, row
@@ -32,7 +32,7 @@ _FLOAT_ORDERS = {
     **{"ne": "one", "equ": "ueq", "neu": "une", "ltu": "ult", "leu": "ule", "gtu": "ugt", "geu": "uge"},
     **{"num": "ord", "nan": "uno"},
 }
-_COMPARISONS = " ".join((*_ORDERS, *_FLOAT_ORDERS, "ftz", "and", "or", "xor"))
+_COMPARISONS = " ".join((*_ORDERS, *_FLOAT_ORDERS, "and", "or", "xor"))
 
 
 def _compared(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
@@ -55,7 +55,10 @@ def _combined(e: OpBuilder, i: Instruction, truth: SSAValue, others: tuple[SSAVa
     return truth if combine is None else e.add(LOGIC[combine](truth, others[0]))
 
 
-@row("setp", "p=tt?p", INTEGERS | BITS | FLOATS, _COMPARISONS)
+_COMPARED = {**dict.fromkeys(INTEGERS | BITS, ""), **FLUSHED}
+
+
+@row("setp", "p=tt?p", _COMPARED, _COMPARISONS)
 def setp(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, *others: SSAValue) -> SSAValue | tuple[SSAValue, ...]:
     truth = _compared(e, i, a, b)
     is_pair = isinstance(i.operands[0], Pair)
@@ -67,7 +70,7 @@ def setp(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, *others: SSAVal
     return (found, _combined(e, i, e.inverted(truth), others)) if is_pair else found
 
 
-@row("set", "t=ss?p", INTEGERS | BITS | FLOATS, _COMPARISONS)
+@row("set", "t=ss?p", _COMPARED, _COMPARISONS)
 def set_(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, *others: SSAValue) -> SSAValue:
     truth, word = _combined(e, i, _compared(e, i, a, b), others), i.types[0]
     yes = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80, "f16x2": 0x3C003C00, "bf16x2": 0x3F803F80}.get(word, -1)
@@ -80,7 +83,7 @@ def selp(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, chooser: SSAVal
     return e.add(llvm.SelectOp(chooser, a, b))
 
 
-@row("slct", "t=tts", ANY, "ftz")
+@row("slct", "t=tts", {**dict.fromkeys(ANY, ""), "f32": "ftz"})
 def slct(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
     """`a` where `c` is at least 0; `.ftz` is of `c` alone."""
     if "ftz" in i.parts:

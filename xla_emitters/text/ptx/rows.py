@@ -75,7 +75,7 @@ class PtxRow:
     """One mnemonic.
 
     name      its first parts, such as `mul.wide`
-    own       modifiers of a type alone, the first one that the mnemonic names; `ftz!`: it must be there
+    own       modifiers of a type alone, that of letter `s` or else `t`; `ftz!`: it must be there
     needs     modifiers of which it must have one
     is_pure   whether it may be computed where its guard does not hold
     carries   whether it reads the carry flag
@@ -166,7 +166,8 @@ def _row_of(parts: tuple[str, ...]) -> PtxRow | str:
     """The row of a mnemonic, or why there is none."""
     for count in range(len(parts), 0, -1):
         if (found := ROWS.get(".".join(parts[:count]))) is not None:
-            first = next((part for part in parts[1:] if part in SIZES), "")
+            types = [part for part in parts[1:] if part in SIZES] or [""]
+            first = types[-1 if "s" in found.form else 0]
             for part in parts[count:]:
                 if part not in found.types | found.modifiers and part not in found.own.get(first, ()):
                     is_of_other = any(part in words for words in found.own.values())
