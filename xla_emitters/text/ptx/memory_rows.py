@@ -164,19 +164,10 @@ _UPDATE_HINTS = f"noftz acq_rel {_ACCESS}"
 @row("multimem.red", "=..", _UPDATE_TYPES, f"{_REDUCTIONS} {_UPDATE_HINTS}", pure=False)
 @row("red.async.release red.async.mmio.release", "=..", INTEGERS | BITS, f"{_REDUCTIONS} gpu sys global", pure=False)
 @row("red", "=.*", _UPDATE_TYPES, f"{_REDUCTIONS} {_UPDATE_HINTS}", pure=False)
-def red(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
-    update(e, i, None, *given)
-
-
 @row("atom", ".=.*", _UPDATE_TYPES, f"{_REDUCTIONS} exch cas {_UPDATE_HINTS}", pure=False)
-def atom(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
-    update(e, i, i.operands[0], *given)
-
-
-def update(
-    e: OpBuilder, i: Instruction, target: Operand | None, address: Operand | None, *given: Operand | None
-) -> None:
-    """An atomic update of what is at an address by the operands after it; `target` gets what was there."""
+def update(e: OpBuilder, i: Instruction, address: Operand | None, *given: Operand | None) -> None:
+    """An atomic update of what is at an address by the operands after it; the first operand of `atom` gets what was there."""
+    target = i.operands[0] if i.stem == "atom" else None
     word, kind = e.one_type(), i.among(f"{_REDUCTIONS} exch cas", "")
     if not kind or len(given) < (count := 2 if kind == "cas" else 1):
         raise e.error(f"'{i.name}' has no operation or too few operands")
