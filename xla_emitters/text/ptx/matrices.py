@@ -5,13 +5,12 @@ Each is one call of an intrinsic: all registers of 32 bits are i32, those of f32
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.mma_shapes import KINDS, SHAPES, SPARSE, Mma, Wgmma, Wmma
+from xla_emitters.text.ptx.memory_rows import registers_of
 from xla_emitters.text.ptx.op_builder import TYPES, OpBuilder
 from xla_emitters.text.ptx.rows import row
 from xla_emitters.text.ptx.syntax import Instruction, Operand, OperandGroup, PtxLiteral, Register
@@ -26,18 +25,10 @@ _OF_KINDS = " ".join(f"kind::{kind}" for kind in KINDS)
 _OF_KINDS += " block_scale scale_vec::1X scale_vec::2X scale_vec::4X e3m2 e2m3 e2m1 ue8m0 ue4m3"
 
 
-def _registers(e: OpBuilder, i: Instruction, operand: Operand | None, count: int) -> Sequence[Operand | None]:
-    """The registers of one operand: `{%r1, %r2}`. raises ParseError for another number of them"""
-    parts = operand.elements if isinstance(operand, OperandGroup) else (operand,)
-    if len(parts) != count:
-        raise e.error(f"'{i.name}' takes {count} registers here, not {len(parts)}")
-    return parts
-
-
 def _write(e: OpBuilder, i: Instruction, count: int, element: str, name: str, given: list[SSAValue]) -> None:
     """Writes the results of an intrinsic to the registers of the first operand."""
     word = _word_of(element)
-    parts = _registers(e, i, i.operands[0], count)
+    parts = registers_of(e, i, i.operands[0], count)
     e.check_all([part for part in parts if part is not None], word, is_result=True)
     ir_type = i32 if word == "b32" else TYPES[word]
     whole = e.intrinsic(name, given, ir_type if count == 1 else llvm.LLVMStructType.from_type_list([ir_type] * count))
@@ -47,7 +38,7 @@ def _write(e: OpBuilder, i: Instruction, count: int, element: str, name: str, gi
 
 def _words(e: OpBuilder, i: Instruction, operand: Operand | None, count: int, element: str) -> list[SSAValue]:
     """The registers of one operand as operands of an intrinsic."""
-    return [e.read_as(part, _word_of(element)) for part in _registers(e, i, operand, count)]
+    return [e.read_as(part, _word_of(element)) for part in registers_of(e, i, operand, count)]
 
 
 def _word_of(element: str) -> str:
@@ -75,7 +66,7 @@ def mma(
     if found.scales:
         for scales, chosen in zip(more[::2], more[1::2], strict=True):
             given.append(e.read_as(scales, "b32"))
-            given += [e.read_as(part, "u16") for part in _registers(e, i, chosen, 2)]
+            given += [e.read_as(part, "u16") for part in registers_of(e, i, chosen, 2)]
     elif more:
         metadata, selector = more
         if not isinstance(metadata, Register) or not isinstance(selector, PtxLiteral):

@@ -45,11 +45,11 @@ def width_of(i: Instruction) -> int:
     return int(i.among("v2 v4 v8", "v1")[1:])
 
 
-def registers_of(e: OpBuilder, i: Instruction, operand: Operand | None) -> Sequence[Operand | None]:
-    """The registers of an access. raises ParseError unless they are as many as the mnemonic says, and of one width"""
-    registers = operand.elements if isinstance(operand, OperandGroup) else (operand,)
-    if len(registers) != width_of(i):
-        raise e.error(f"'{i.name}' takes {width_of(i)} registers, not {len(registers)}")
+def registers_of(e: OpBuilder, i: Instruction, operand: Operand | None, count: int = 0) -> Sequence[Operand | None]:
+    """`{%r1, %r2}`: `count` registers of one width, or as many as the mnemonic says. raises ParseError for others"""
+    registers, count = operand.elements if isinstance(operand, OperandGroup) else (operand,), count or width_of(i)
+    if len(registers) != count:
+        raise e.error(f"'{i.name}' takes {count} registers here, not {len(registers)}")
     if len({bits_of(TYPES[each.type]) for each in registers if isinstance(each, Register)}) > 1:
         raise e.error(f"'{i.name}' has registers of several widths")
     return registers
