@@ -1,6 +1,7 @@
 """Rows of instructions in which a warp holds matrices: `mma`, `ldmatrix`, `stmatrix`, `movmatrix`; or four warps: `wgmma`.
 
-Each is one call of an intrinsic: all registers of 32 bits are i32, those of f32 and f64 of that type. Source: PTX ISA 8.8, 9.7.14.
+Which shapes and types there are, `mma_shapes` says. Each is one call of an intrinsic: all registers of 32 bits are i32, those of f32 and f64
+of that type. Source: PTX ISA 8.8, 9.7.14.
 """
 
 from __future__ import annotations
@@ -9,20 +10,11 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dialects.mlir.mma_shapes import KINDS, SHAPES, SPARSE, Mma, Wgmma, Wmma
+from xla_emitters.dialects.mlir.mma_shapes import Mma, Wgmma, Wmma
 from xla_emitters.text.ptx.memory_rows import registers_of
 from xla_emitters.text.ptx.op_builder import TYPES, OpBuilder
 from xla_emitters.text.ptx.rows import row
 from xla_emitters.text.ptx.syntax import Instruction, Operand, OperandGroup, PtxLiteral, Register
-
-_SHAPES = " ".join(
-    sorted(
-        {f"m{m}n8k{k}" for shapes in SHAPES.values() for m, k in shapes}
-        | {f"m16n8k{k}" for depths in SPARSE.values() for k in depths}
-    )
-)
-_OF_KINDS = " ".join(f"kind::{kind}" for kind in KINDS)
-_OF_KINDS += " block_scale scale_vec::1X scale_vec::2X scale_vec::4X e3m2 e2m3 e2m1 ue8m0 ue4m3"
 
 
 def _write(e: OpBuilder, i: Instruction, count: int, element: str, name: str, given: list[SSAValue]) -> None:
@@ -48,9 +40,7 @@ def _word_of(element: str) -> str:
 
 @row(
     "mma.sync.aligned mma.sp.sync.aligned mma.sp::ordered_metadata.sync.aligned",
-    ".=...?....",
-    {"f16", "bf16", "tf32", "f32", "f64", "s8", "u8", "e4m3", "e5m2"},
-    f"{_SHAPES} row col satfinite s32 s4 u4 b1 and xor popc {_OF_KINDS}",
+    *(".=...?....", (), "*"),
     pure=False,
 )
 def mma(
@@ -75,10 +65,6 @@ def mma(
     _write(e, i, found.registers[2], found.to, i.name, given)
 
 
-_WMMA = "m16n16k16 m32n8k16 m8n32k16 m16n16k8 m8n8k4 row col s32 satfinite global shared shared::cta rn"
-_WMMA_TYPES = {"f16", "bf16", "tf32", "f32", "f64", "s8", "u8"}
-
-
 def _wmma_of(e: OpBuilder, i: Instruction) -> tuple[str, Wmma]:
     """The name without state space, and what it says."""
     name = ".".join(part for part in i.parts if part not in ("global", "shared", "shared::cta", "rn"))
@@ -87,7 +73,7 @@ def _wmma_of(e: OpBuilder, i: Instruction) -> tuple[str, Wmma]:
     return name, found
 
 
-@row("wmma.mma.sync.aligned", ".=...", _WMMA_TYPES, _WMMA, pure=False)
+@row("wmma.mma.sync.aligned", ".=...", (), "*", pure=False)
 def wmma(e: OpBuilder, i: Instruction, *operands: Operand | None) -> None:
     name, found = _wmma_of(e, i)
     given, to = list[SSAValue](), found.fragments[3]
@@ -96,14 +82,14 @@ def wmma(e: OpBuilder, i: Instruction, *operands: Operand | None) -> None:
     _write(e, i, to.registers, to.element, name, given)
 
 
-@row("wmma.load", ".=a?u", _WMMA_TYPES, f"a b c sync aligned {_WMMA}", pure=False)
+@row("wmma.load", ".=a?u", (), "*", pure=False)
 def wmma_load(e: OpBuilder, i: Instruction, *place: SSAValue) -> None:
     name, found = _wmma_of(e, i)
     (fragment,) = found.fragments
     _write(e, i, fragment.registers, fragment.element, name, _with_stride(e, found, place))
 
 
-@row("wmma.store.d.sync.aligned", "=a.?u", _WMMA_TYPES, _WMMA, pure=False)
+@row("wmma.store.d.sync.aligned", "=a.?u", (), "*", pure=False)
 def wmma_store(e: OpBuilder, i: Instruction, address: SSAValue, source: Operand | None, *stride: SSAValue) -> None:
     name, found = _wmma_of(e, i)
     (fragment,) = found.fragments
@@ -118,18 +104,10 @@ def _with_stride(e: OpBuilder, found: Wmma, place: tuple[SSAValue, ...]) -> list
     return [place[0], place[1] if len(place) > 1 else own]
 
 
-_WGMMA_SHAPES = " ".join(f"m64n{n}k{k}" for n in range(8, 257, 8) for k in (8, 16, 32))
 _ONES = (PtxLiteral(1), PtxLiteral(-1), PtxLiteral(0))
 
 
-@row(
-    "wgmma.mma_async.sync.aligned",
-    ".=*",
-    {"f16", "bf16", "tf32", "f32", "s8", "u8", "e4m3", "e5m2"},
-    f"{_WGMMA_SHAPES} satfinite s32",
-    pure=False,
-    updates=True,
-)
+@row("wgmma.mma_async.sync.aligned", ".=*", (), "*", pure=False, updates=True)
 def wgmma(e: OpBuilder, i: Instruction, *operands: Operand | None) -> None:
     """The intrinsic has all numbers that an instruction may end with: whether D counts, signs, whether a matrix lies along its rows."""
     if (found := Wgmma.of(i.name)) is None:

@@ -75,6 +75,7 @@ class PtxRow:
     """One mnemonic.
 
     name      its first parts, such as `mul.wide`
+    modifiers those of all types; `*`: what there is, `make` decides
     own       modifiers of a type alone, that of letter `s` or else `t`; `ftz!`: it must be there
     needs     modifiers of which it must have one
     is_pure   whether it may be computed where its guard does not hold
@@ -168,11 +169,12 @@ def _row_of(parts: tuple[str, ...]) -> PtxRow | str:
         if (found := ROWS.get(".".join(parts[:count]))) is not None:
             types = [part for part in parts[1:] if part in SIZES] or [""]
             first = types[-1 if "s" in found.form else 0]
-            for part in parts[count:]:
-                if part not in found.types | found.modifiers and part not in found.own.get(first, ()):
-                    is_of_other = any(part in words for words in found.own.values())
-                    what = f"of type .{first}" if is_of_other and first in found.types else "supported"
-                    return f"'.{part}' of '{'.'.join(parts)}' is not {what}"
+            known = found.types | found.modifiers | found.own.get(first, frozenset())
+            wrong = next((part for part in parts[count:] if part not in known), "")
+            if wrong and "*" not in known:
+                is_of_other = first in found.types and any(wrong in words for words in found.own.values())
+                what = f"of type .{first}" if is_of_other else "supported"
+                return f"'.{wrong}' of '{'.'.join(parts)}' is not {what}"
             return _fault_of(found, parts) or found
     return f"instruction '{'.'.join(parts)}' is not supported{_likely(parts)}"
 
