@@ -93,8 +93,8 @@ class Mma:
         sparse, rows, depth, kind, scaled, count, saturates, to, a, b, of, scale, combine = match.groups()
         shape = int(rows), int(depth)
         if kind is not None or scaled or count or scale:
-            types, bits, columns, scales = KINDS.get(kind, ((), 0, 0, ()))
-            number = int(count or {"mxf8f6f4": 1, "mxf4": 2}.get(kind, 0))
+            types, bits, columns, scales = KINDS.get(kind or "", ((), 0, 0, ()))
+            number = int(count or {"mxf8f6f4": 1, "mxf4": 2}.get(kind or "", 0))
             fits = {a, b} <= {*types} and shape == (16, columns * (2 if sparse else 1)) and not (saturates or combine)
             fits = fits and (((number, scale) in scales and not sparse) if scaled else not (scales or count or scale))
             fits = fits and of == to and to in (("f32",) if scaled else ("f16", "f32"))

@@ -1,7 +1,7 @@
 """Rows of instructions in which a warp holds matrices: `mma`, `ldmatrix`, `stmatrix`, `movmatrix`; or four warps: `wgmma`.
 
-Which shapes and types there are, `mma_shapes` says. Each is one call of an intrinsic: all registers of 32 bits are i32, those of f32 and f64
-of that type. Source: PTX ISA 8.8, 9.7.14.
+Which shapes and types there are, `mma_shapes` says. Each is one call of an intrinsic: all registers of 32 bits are i32, those of f32 and
+f64 of that type. Source: PTX ISA 8.8, 9.7.14.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from xdsl.dialects.builtin import i1, i32
 from xdsl.ir import Operation, SSAValue
@@ -136,12 +136,13 @@ def row(
             e.tell(name, *given)
         return None
 
-    by_type = types if isinstance(types, Mapping) else {}
+    by_type = cast(Mapping[str, str], types) if isinstance(types, Mapping) else dict[str, str]()
+    of_types = frozenset(cast(Collection[str], types))
     own = {word: frozenset(f"{alone} {alone.replace('!', '')}".split()) for word, alone in by_type.items()}
     words, needed = frozenset(f"{modifiers} {'' if by_type else needs}".split()), tuple(needs.split())
     for name in names.split():
         assert name not in ROWS, name
-        ROWS[name] = PtxRow(name, form, frozenset(types), own, words, plain, needed, pure, carries, updates, waits)
+        ROWS[name] = PtxRow(name, form, of_types, own, words, plain, needed, pure, carries, updates, waits)
 
     def register(make: Make) -> Make:
         ROWS.update({name: replace(ROWS[name], make=make) for name in names.split()})
