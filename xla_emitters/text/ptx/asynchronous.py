@@ -17,7 +17,6 @@ from xla_emitters.dialects.mlir.nvvm_async import (
     CpAsyncCommitGroupOp,
     CpAsyncOp,
     CpAsyncWaitGroupOp,
-    LoadCacheModifier,
     LoadCacheModifierAttr,
 )
 from xla_emitters.dialects.mlir.tensor_maps import offset_of
@@ -37,7 +36,7 @@ def cp_async(
         values.append(e.add(llvm.SelectOp(e.read(more[0], i1), e.constant(i32, 0), e.constant(i32, size))))
     elif more:
         values.append(e.read(more[0], i32))
-    modifier = LoadCacheModifierAttr(LoadCacheModifier(i.parts[2]))
+    modifier = LoadCacheModifierAttr.of(i.parts[2])
     e.do(CpAsyncOp.create(operands=values, properties={"size": IntegerAttr(size, i32), "modifier": modifier}))
 
 
