@@ -141,9 +141,9 @@ def _traces(stage: str, lowering: GpuLowering, in_full: Collection[str]) -> list
     return [traces[name] for name in sizes]
 
 
-def _groups_alike(sizes: Mapping[str, int]) -> list[list[str]]:
+def _groups_alike(sizes: Mapping[str, float]) -> list[list[str]]:
     """Names in groups whose sizes sum to about the same: as many groups as there are cores."""
-    groups = [(0, list[str]()) for _ in range(min(thread_count(), len(sizes)))]
+    groups = [(0.0, list[str]()) for _ in range(min(thread_count(), len(sizes)))]
     for name in sorted(sizes, key=lambda each: -sizes[each]):
         total, names = groups.pop(groups.index(min(groups, key=itemgetter(0))))
         groups.append((total + sizes[name], [*names, name]))
