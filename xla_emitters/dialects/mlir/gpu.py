@@ -151,6 +151,7 @@ ReductionAttr = word_attribute(
     is_spaced=True,
 )
 """`#gpu<all_reduce_op add>`"""
+AllReduceOpAttr = ReductionAttr  # xDSL's name for its own class
 
 
 # ---- exchange ---------------------------------------------------------------------------------------------------------------------------
