@@ -7,7 +7,7 @@ from typing import Any
 
 from xla_emitters.program.steps import Step
 from xla_emitters.runtime.loaded import LoadedProgram
-from xla_emitters.runtime.walk import Frame, FrameArguments, HostMemory, Run
+from xla_emitters.runtime.walk import Frame, HostMemory, Run
 
 
 def steps_of(loaded: LoadedProgram, inputs: Sequence[Any], memory: HostMemory) -> int:
@@ -27,8 +27,6 @@ def steps_of(loaded: LoadedProgram, inputs: Sequence[Any], memory: HostMemory) -
 
             return counted
 
-    made = loaded.made
-    places = made.parameters, made.slots, made.numbers, made.constants
-    arguments = FrameArguments(*places, loaded.platform, memory, made.names)
-    Counting(loaded.bind([array.shape for array in inputs]), arguments).run(inputs)
+    bound = loaded.bind([array.shape for array in inputs])
+    Counting(bound, loaded.made, loaded.platform, memory).run(inputs)
     return count

@@ -20,10 +20,10 @@ from pathlib import Path
 
 from benchmarks.table import header, print_table
 from xla_emitters.dtypes import dtype
-from xla_emitters.explore.cost.cost import ProgramCost, cost
+from xla_emitters.explore.cost.cost import cost
 from xla_emitters.pipelines.compiler import compile_module, read_module
 from xla_emitters.pipelines.options import CompileOptions
-from xla_emitters.pricing.report import microseconds
+from xla_emitters.pricing.report import ProgramCost, microseconds
 
 TARGET = "h200"
 MODULES = Path(__file__).parent / "row_modules"

@@ -31,10 +31,11 @@ import numpy as np
 from benchmarks import cost as benchmarks_of_cost
 from benchmarks import memory_bound
 from benchmarks.table import header, print_table
-from xla_emitters.explore.cost.cost import ProgramCost, cost
+from xla_emitters.explore.cost.cost import cost
 from xla_emitters.explore.optimize import optimize
 from xla_emitters.pricing import model, price
 from xla_emitters.pricing.model import Assumption, KernelCost
+from xla_emitters.pricing.report import ProgramCost
 
 ROOT = Path(__file__).parents[1]
 MEASURED = ROOT / "benchmarks/results/2026-11-28-h200.jsonl"

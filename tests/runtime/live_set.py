@@ -17,7 +17,7 @@ import numpy as np
 
 from xla_emitters.program import Program
 from xla_emitters.program.steps import ArrayPlace, Call, Launch
-from xla_emitters.runtime.walk import Frame, FrameArguments, HostMemory, Platform, Run
+from xla_emitters.runtime.walk import Frame, HostMemory, Platform, Run
 
 
 class _Watching(Platform):
@@ -49,8 +49,7 @@ def live_set(program: Program, inputs: Sequence[Any]) -> int:
     made = loaded.made
     bound = replace(loaded.bind([array.shape for array in arrays]), offsets={}, arena_bytes=0)
     platform = _Watching(loaded.platform, seen)
-    arguments = made.parameters, made.slots, made.numbers, made.constants, platform, HostMemory(), made.names
-    results = Frame(bound, FrameArguments(*arguments)).run(arrays)
+    results = Frame(bound, made, platform, HostMemory()).run(arrays)
     outside = {id(_root(array)) for array in (*arrays, *(array for _, array in made.constants))}
     uses, sizes = dict[int, tuple[int, int]](), dict[int, int]()
     for moment, used in enumerate([*seen, [_root(result) for result in results]]):

@@ -12,7 +12,7 @@ from xla_emitters.explore.check.verdict import TOLERANT
 from xla_emitters.lowering.toolchain.tools import ptx_reason_missing
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.passes import FOR_TOOLS, GRAPH, KERNEL
-from xla_emitters.pipelines.program_passes import PROGRAM_LOOPS
+from xla_emitters.pipelines.program_passes import PROGRAM_GRAPH, PROGRAM_LOOPS
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -42,6 +42,6 @@ def test_every_pass_on_hlo_keeps_the_meaning(fusion: str | None, kernels: int) -
 
 def test_tolerant_passes_are_in_the_pipeline() -> None:
     """The table of passes that may change bits names passes that exist, so that it cannot excuse a renamed one."""
-    rows = (*GRAPH, *KERNEL, *FOR_TOOLS, *PROGRAM_LOOPS)
+    rows = (*GRAPH, *KERNEL, *FOR_TOOLS, *PROGRAM_GRAPH, *PROGRAM_LOOPS)
     names = {row.make(CompileOptions(target=TARGET)).name for row in rows}
     assert set(TOLERANT) <= names

@@ -28,7 +28,8 @@ NAMED_ELSEWHERE = {
     # Kinds of atomic updates.
     "runtime/simt/llvm_atomic_rules.py": {"fmax", "fmin"},
     "runtime/simt/nvvm_bulk_copies.py": {"fmax", "fmin"},
-    # LLVM's reductions of vectors.
+    # Reductions of a warp, and LLVM's of vectors.
+    "runtime/simt/nvvm_rules.py": {"fmax", "fmin"},
     "runtime/simt/vector_rules.py": {"fmax", "fmin"},
     # PyTorch's ways to round a quotient.
     "explore/from_torch/torch_rows.py": {"floor", "trunc"},

@@ -602,12 +602,35 @@ def blocks_of(region: Region) -> Iterator[Block]:
 
 def walk(op: Operation, *, reverse: bool = False, region_first: bool = False) -> Iterator[Operation]:
     """`op.walk()`, for ops of any class."""
-    return _backward(op, region_first) if reverse else _forward(op, region_first)
+    if reverse:
+        return _backward(op, region_first)
+    return _inside_first(op) if region_first else _in_text_order(op)
 
 
-def _forward(op: Operation, region_first: bool) -> Iterator[Operation]:
-    if not region_first:
-        yield op
+def _in_text_order(op: Operation) -> Iterator[Operation]:
+    """Each op, then those inside it. One generator, not one for each level, takes three quarters of the time."""
+    yield op
+    inner, block, regions = None, None, op.regions
+    around = list[tuple[Operation | None, Block | None, Sequence[Region]]]()
+    while True:
+        while inner is not None:
+            after = inner._next_op
+            yield inner
+            if inner.regions:
+                around.append((after, block, regions))
+                block, regions, after = None, inner.regions, None
+            inner = after
+        if block is not None:
+            inner, block = block._first_op, block._next_block
+        elif regions:
+            block, regions = regions[0]._first_block, regions[1:]
+        elif around:
+            inner, block, regions = around.pop()
+        else:
+            return
+
+
+def _inside_first(op: Operation) -> Iterator[Operation]:
     for region in op.regions:
         block = region._first_block
         while block is not None:
@@ -616,13 +639,12 @@ def _forward(op: Operation, region_first: bool) -> Iterator[Operation]:
             while inner is not None:
                 after = inner._next_op
                 if inner.regions:
-                    yield from _forward(inner, region_first)
+                    yield from _inside_first(inner)
                 else:
                     yield inner
                 inner = after
             block = next_block
-    if region_first:
-        yield op
+    yield op
 
 
 def _backward(op: Operation, region_first: bool) -> Iterator[Operation]:

@@ -19,7 +19,7 @@ from xla_emitters.dialects.attributes import integer_type, vector_type
 from xla_emitters.dialects.hlo.convert import Inserter
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith, complex, vector
-from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
+from xla_emitters.dialects.mlir.gpu import ShuffleOp
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 
 WORD = 32
@@ -31,7 +31,7 @@ def can_shuffle(value_type: Attribute) -> bool:
     return isa(value_type, IntegerType | AnyFloat | ComplexType)
 
 
-def shuffled(e: Inserter, mode: ShuffleMode, value: SSAValue, offset: SSAValue, width: SSAValue) -> SSAValue:
+def shuffled(e: Inserter, mode: str, value: SSAValue, offset: SSAValue, width: SSAValue) -> SSAValue:
     """The `value` of another lane, which `mode` and `offset` name; see `gpu.shuffle`.
 
     e        inserts ops

@@ -7,6 +7,7 @@ compile(jax.jit(softmax).lower(x))          first optimized by the real XLA; tak
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.pipelines.kept_programs import look_up, read_text
-from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
+from xla_emitters.pipelines.options import TOOL_STAGES, CompileKeywords, CompileOptions
 from xla_emitters.program import Compiled, Program
 from xla_emitters.text.stablehlo import is_kernel_ir, is_stablehlo, may_exchange
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from xla_emitters.explore.real_xla import Flag
+
+_COMPILER = "xla_emitters.pipelines.compiler"
 
 
 def compile(
@@ -61,8 +64,14 @@ def compile(
         source = text = module
     if is_stablehlo(text):
         return compile_text(text, name, CompileOptions(**given))
-    if (found := look_up(source, CompileOptions(**given), cache=cache)).program is not None:
+    options = CompileOptions(**given)
+    if (found := look_up(source, options, cache=cache)).program is not None:
         return found.program
+    if options.stage in TOOL_STAGES and _COMPILER not in sys.modules:
+        # LLVM and the compiler take long to load: one beside the other.
+        from xla_emitters.lowering.toolchain.tools import start_llvmlite
+
+        start_llvmlite(options.toolchain)
     from xla_emitters.pipelines import compiler
 
     return compiler.compile(source, cache=cache, **given)

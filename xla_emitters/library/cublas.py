@@ -8,14 +8,15 @@ This file is not run without a GPU. Source: NVIDIA's cuBLAS documentation, cubla
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from xla_emitters.errors import Unsupported
-from xla_emitters.library.arguments import Array, numpy_type, widened
+from xla_emitters.library.arguments import Array, numpy_type, pointer, widened
 
 _HALF, _BFLOAT, _FLOAT = 2, 14, 0
 """cudaDataType: CUDA_R_16F, CUDA_R_16BF, CUDA_R_32F."""
@@ -53,21 +54,49 @@ def product(left: Array, right: Array, names: Sequence[str], xp: Any, out: Any =
     if "bf16" in names and names[0] != names[1]:
         raise Unsupported(f"no product of {' and '.join(names)} matrices on a GPU", stage="library")
     kind = {"bf16": _BFLOAT, "f32": _FLOAT}.get(names[0], _HALF)
-    (*above, rows, terms), columns = left.shape, right.shape[-1]
-    found: Any = xp.zeros((*above, rows, columns), xp.float32) if out is None else out
-    if not found.size or not terms:
+    found: Any = xp.zeros((*left.shape[:-1], right.shape[-1]), xp.float32) if out is None else out
+    if not found.size or not left.shape[-1]:
         found[...] = 0
         return found
-    cublas: Any = import_module("cupy_backends.cuda.libs.cublas")
     lhs, rhs = _Batch.of(left, xp), _Batch.of(right, xp)
-    cublas.gemmStridedBatchedEx(
-        *(xp.cuda.device.get_cublas_handle(), rhs.transposed, lhs.transposed, columns, rows, terms, _ONE.ctypes.data),
-        *(rhs.array.data.ptr, kind, rhs.leading, terms * columns),
-        *(lhs.array.data.ptr, kind, lhs.leading, rows * terms),
-        *(_ZERO.ctypes.data, found.data.ptr, _FLOAT, columns, rows * columns),
-        *(found.size // (rows * columns), _TF32 if kind == _FLOAT else _SUMS_IN_FLOAT32, _ANY_ALGORITHM),
-    )
+    _gemm(lhs, rhs, kind, xp)(lhs.array.data.ptr, rhs.array.data.ptr, found.data.ptr)
     return found
+
+
+class RepeatedProduct:
+    """`product` of f32 matrices, which in each call have the shapes and strides of the first: only their addresses are read again."""
+
+    def __init__(self, xp: Any) -> None:
+        self._xp = xp
+        self._gemm: Callable[[int, int, int], None] | None = None
+
+    def __call__(self, left: Any, right: Any, out: Any) -> None:
+        if self._gemm is not None:
+            self._gemm(left.data.ptr, right.data.ptr, out.data.ptr)
+            return
+        product(left, right, ("f32", "f32"), self._xp, out)
+        lhs, rhs = _Batch.of(left, self._xp), _Batch.of(right, self._xp)
+        is_whole = bool(out.size and left.shape[-1])
+        if is_whole and (lhs.array.data.ptr, rhs.array.data.ptr) == (left.data.ptr, right.data.ptr):  # no copies
+            self._gemm = _gemm(lhs, rhs, _FLOAT, self._xp)
+
+
+def _gemm(lhs: _Batch, rhs: _Batch, kind: int, xp: Any) -> Callable[[int, int, int], None]:
+    """Multiplies matrices of these shapes at the addresses of left, right and result."""
+    call, handle = (
+        import_module("cupy_backends.cuda.libs.cublas").gemmStridedBatchedEx,
+        xp.cuda.device.get_cublas_handle,
+    )
+    rows, terms, columns = lhs.rows, rhs.rows, rhs.columns
+    one, zero = pointer(_ONE), pointer(_ZERO)
+    sizes = rhs.transposed, lhs.transposed, columns, rows, terms, one
+    right, left = (kind, rhs.leading, terms * columns), (kind, lhs.leading, rows * terms)
+    rest = _FLOAT, columns, rows * columns, lhs.matrices, _TF32 if kind == _FLOAT else _SUMS_IN_FLOAT32, _ANY_ALGORITHM
+
+    def run(of_left: int, of_right: int, result: int) -> None:
+        call(handle(), *sizes, of_right, *right, of_left, *left, zero, result, *rest)
+
+    return run
 
 
 class _Batch(NamedTuple):
@@ -76,13 +105,17 @@ class _Batch(NamedTuple):
     array: Any
     transposed: int
     leading: int
+    matrices: int
+    rows: int
+    columns: int
 
     @staticmethod
     def of(array: Any, xp: Any) -> _Batch:
         """The matrices themselves, or a copy by rows."""
+        (*batch, rows, columns), (*above, last, end) = array.shape, range(array.ndim)
+        sizes = prod(batch), rows, columns
         if array.flags.c_contiguous:
-            return _Batch(array, 0, array.shape[-1])
-        *above, rows, columns = range(array.ndim)
-        if (other := array.transpose(*above, columns, rows)).flags.c_contiguous:
-            return _Batch(other, 1, array.shape[-2])
-        return _Batch(xp.ascontiguousarray(array), 0, array.shape[-1])
+            return _Batch(array, 0, columns, *sizes)
+        if (other := array.transpose(*above, end, last)).flags.c_contiguous:
+            return _Batch(other, 1, rows, *sizes)
+        return _Batch(xp.ascontiguousarray(array), 0, columns, *sizes)

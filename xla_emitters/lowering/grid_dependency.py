@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from xla_emitters.dialects.mlir.nvvm import GridDepActionAttr, GridDepActionKind, GriddepcontrolOp
+from xla_emitters.dialects.mlir.nvvm import GridDepActionAttr, GriddepcontrolOp
 from xla_emitters.dialects.xla_gpu.tensors import PdlLaunchDependentsOp, PdlWaitOp
 
-_KINDS = {
-    PdlWaitOp.name: GridDepActionKind.Wait,
-    PdlLaunchDependentsOp.name: GridDepActionKind.LaunchDependents,
-}
+_KINDS = {PdlWaitOp.name: "wait", PdlLaunchDependentsOp.name: "launch_dependents"}
 
 
 def griddepcontrol(op: Operation) -> Operation:
     """The instruction for one of the two ops of `xla_gpu`."""
-    return GriddepcontrolOp.create(properties={"kind": GridDepActionAttr(_KINDS[op.name])})
+    return GriddepcontrolOp.create(properties={"kind": GridDepActionAttr.of(_KINDS[op.name])})

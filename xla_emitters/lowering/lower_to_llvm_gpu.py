@@ -63,9 +63,9 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.locations import located_builder, replace_by
 from xla_emitters.dialects.mlir import arith, cf, func, gpu, llvm, vector
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
-from xla_emitters.dialects.mlir.gpu import ShuffleMode, ShuffleOp
+from xla_emitters.dialects.mlir.gpu import ShuffleOp
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION
-from xla_emitters.dialects.mlir.nvvm import ShflKind, ShflOp
+from xla_emitters.dialects.mlir.nvvm import ShflOp
 from xla_emitters.dialects.quick_op import operands_of, ops_of, walk
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import WIDE_FLOATS, dtype_of
@@ -604,12 +604,11 @@ def _shuffle(lowering: _FunctionLowering, op: Operation) -> Sequence[SSAValue]:
     width = known.value.data if isa(known, IntegerAttr) else 0
     if not 1 <= width <= _WARP:
         raise refusal(_STAGE, op, f"gpu.shuffle whose width is not a constant from 1 to {_WARP}")
-    mode = op.mode.data
+    mode = op.mode.word.data
     members = lowering.integer((1 << width) - 1 - (1 << _WARP if width == _WARP else 0))
-    clamp = lowering.integer(_WARP - width if mode is ShuffleMode.Up else width - 1)
-    kind = {ShuffleMode.Xor: ShflKind.BFLY, ShuffleMode.Up: ShflKind.UP, ShuffleMode.Down: ShflKind.DOWN}
+    clamp = lowering.integer(_WARP - width if mode == "up" else width - 1)
     is_asked = op.valid.first_use is not None
-    made = ShflOp(kind.get(mode, ShflKind.IDX), members, op.value, op.offset, clamp, is_asked)
+    made = ShflOp("bfly" if mode == "xor" else mode, members, op.value, op.offset, clamp, is_asked)
     result = located_builder(InsertPoint.before(op), op).insert(made).res
     if is_asked:
         return [_field(lowering, result, number, field_type) for number, field_type in enumerate((op.value.type, i1))]

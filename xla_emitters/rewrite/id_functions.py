@@ -3,7 +3,7 @@
     llvm.func @sreg.tid.x.0.128() -> i32 attributes {xla.register = "tid.x", xla.register_range = #llvm.constant_range<i32, 0, 128>}
 
 The attributes of the declaration define the function: the register that it reads and the bounds of its value. xla-convert-ids-to-calls
-writes it; the executor runs `definition`; the toolchain defines it in LLVM IR, with the range as metadata, which MLIR cannot write.
+writes it; the executor runs `definition`; PTX is made from `llvm_ir`, with the range as metadata, which MLIR cannot write.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _NAMES = {op: name for name, op in REGISTERS.items()}
 _READS_AN_ID = llvm.LLVMFunctionType([], i32)
 _REGISTER = "xla.register"
 _RANGE = "xla.register_range"
+_BLOCK_IDS = 2**24
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,25 @@ class IdFunction:
         id_op.location = defined.location = location
         defined.body.add_block(Block([id_op, llvm.ReturnOp(id_op.res)]))
         return defined
+
+    def llvm_ir(self, linkage: str, bounds: str) -> str:
+        """The function in LLVM IR; `bounds` is the name of a node with the text `bounds_text`.
+
+        Attributes also say that block ids are below 2^24, or below the launch's number if that is larger: with blocks of 128 threads the
+        number of a thread is then nonnegative and does not wrap.
+        """
+        wide = f"range(i32 0, {max(self.high, _BLOCK_IDS)}) " if self.register.startswith("cta") else ""
+        lines = (
+            f"define {linkage} i32 @{self.name}() alwaysinline nounwind willreturn memory(none) {{",
+            f"  %id = call {wide}i32 @llvm.nvvm.read.ptx.sreg.{self.register}(), !range {bounds}",
+            "  ret i32 %id",
+            "}",
+        )
+        return "\n".join(lines)
+
+    @property
+    def bounds_text(self) -> str:
+        return f"!{{i32 {self.low}, i32 {self.high}}}"
 
 
 def read_by(op: Operation) -> IdFunction | None:

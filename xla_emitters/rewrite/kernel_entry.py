@@ -187,7 +187,8 @@ def _ids(module: ModuleOp) -> Iterator[tuple[bool, str, int | None]]:
             case gpu.ThreadIdOp() | gpu.BlockIdOp() | WorkgroupIdOp():
                 bounds = range_of_value(op.result)
                 of_grid = not isinstance(op, gpu.ThreadIdOp)
-                yield of_grid, op.dimension.data, bounds.upper + 1 if bounds else None
+                dimension = op.dimension.word if isinstance(op, WorkgroupIdOp) else op.dimension
+                yield of_grid, dimension.data, bounds.upper + 1 if bounds else None
             case ForallOp() if not op.dynamic_upper:
                 for dimension, extent in zip(DIMENSIONS, op.static_upper.get_values(), strict=False):
                     yield False, dimension, int(extent)

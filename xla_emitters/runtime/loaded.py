@@ -25,7 +25,7 @@ from xla_emitters.program.bind import STAGE, BoundSteps, bind
 from xla_emitters.program.executable import Executable
 from xla_emitters.program.steps import ArrayPlace, Call, Launch, Recurrence
 from xla_emitters.runtime.numpy_calls import NumpyCalls
-from xla_emitters.runtime.walk import Frame, FrameArguments, Frames, HostMemory, Idle, Platform, Run
+from xla_emitters.runtime.walk import Frame, Frames, HostMemory, Idle, Platform, Run
 
 if TYPE_CHECKING:
     from xla_emitters.runtime.memory_history import MemoryHistory
@@ -127,24 +127,18 @@ class LoadedProgram:
 
     def frame(self, bound: BoundSteps) -> Frame:
         """Memory and steps of one call at a time."""
-        return Frame(bound, self._arguments)
+        return Frame(bound, self.made, self.platform, self._memory)
 
-    @property
-    def _arguments(self) -> FrameArguments:
-        made = self.made
-        return FrameArguments(
-            made.parameters,
-            made.slots,
-            made.numbers,
-            made.constants,
-            self.platform,
-            self._memory,
-            made.names,
-        )
-
-    def _run_once(self, kind: type[FrameT], inputs: Sequence[Any], **instead: Any) -> tuple[FrameT, list[Any]]:
-        """A frame of this class, and its results. `instead`: fields of `FrameArguments`"""
-        frame = kind(self.bind([array.shape for array in inputs]), self._arguments._replace(**instead))
+    def _run_once(
+        self,
+        kind: type[FrameT],
+        inputs: Sequence[Any],
+        platform: Platform | None = None,
+        memory: HostMemory | None = None,
+    ) -> tuple[FrameT, list[Any]]:
+        """A frame of this class, on another platform and in other memory if these are given, and its results."""
+        bound = self.bind([array.shape for array in inputs])
+        frame = kind(bound, self.made, platform or self.platform, memory or self._memory)
         with np.errstate(all="ignore"):
             return frame, frame.run(inputs)
 
@@ -156,7 +150,7 @@ class LoadedProgram:
 
     def run_watched(self, inputs: Sequence[Any], watch: Watch, memory: HostMemory | None = None) -> list[Any]:
         """Like `run`, in memory of its own, with each call and launch replaced by what `watch` makes of it."""
-        return self._run_once(Frame, inputs, platform=_Watched(self.platform, watch), memory=memory or self._memory)[1]
+        return self._run_once(Frame, inputs, _Watched(self.platform, watch), memory)[1]
 
     def run_in(self, kind: type[Frame], inputs: Sequence[Any]) -> list[Any]:
         """Like `run`, once, in a frame of another class."""

@@ -26,8 +26,9 @@ from typing import Any, Literal
 
 from xla_emitters.library.arguments import Array
 from xla_emitters.program.bind import BoundSteps
+from xla_emitters.program.executable import Executable
 from xla_emitters.program.steps import ArrayPlace, Loop, View
-from xla_emitters.runtime.walk import Frame, FrameArguments, Run
+from xla_emitters.runtime.walk import Frame, HostMemory, Platform, Run
 from xla_emitters.support.columns import aligned
 
 BAR = 40
@@ -159,12 +160,12 @@ def _live_after(events: Iterable[Event]) -> list[AllocatedBuffer]:
 class WatchedFrame(Frame):
     """A frame that records what a call does to its memory; each array has memory of its own, and none is kept."""
 
-    def __init__(self, bound: BoundSteps, made: FrameArguments) -> None:
+    def __init__(self, bound: BoundSteps, made: Executable, platform: Platform, memory: HostMemory) -> None:
         self._events = list[Event]()
         self._live = 0
         self._of = dict[int, AllocatedBuffer]()  # id of an array that holds memory -> the buffer
         self._views = Counter[AllocatedBuffer]()
-        super().__init__(replace(bound, offsets={}, arena_bytes=0), made)
+        super().__init__(replace(bound, offsets={}, arena_bytes=0), made, platform, memory)
 
     def left(self) -> list[AllocatedBuffer]:
         """The buffers that a run has neither freed nor returned."""

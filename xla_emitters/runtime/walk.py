@@ -1,7 +1,7 @@
 """Runs bound steps: each becomes a function without arguments, once for each `Frame`; a call runs the functions in order.
 
-    frame = Frame(bound, FrameArguments(...))       memory of one call at a time: slots, numbers, the arena
-    frame.run([x, y])                               -> the results
+    frame = Frame(bound, program, platform, memory)       memory of one call at a time: slots, numbers, the arena
+    frame.run([x, y])                                     -> the results
 
 A platform computes single steps (`Platform`): on the CPU by NumPy, with kernels by the executor or as machine code. Control flow, numbers
 of the host, memory and names of memory are the same on all of them. A frame belongs to one call at a time; `Frames` keeps those of finished
@@ -11,18 +11,19 @@ calls, so that a warm call finds its memory where it was.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import prod
 from threading import Lock
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import Array, numpy_type, pointer
 from xla_emitters.program.bind import ALIGNMENT, STAGE, BoundSteps, no_reshape
+from xla_emitters.program.executable import Executable
 from xla_emitters.program.steps import (
     DIVISIONS,
     FUNCTIONS,
@@ -58,6 +59,9 @@ from xla_emitters.support.limits import (
 
 Run: TypeAlias = Callable[[], None]
 """A step, ready to run."""
+LARGE_ARRAY = 1 << 15
+"""Bytes from which on it costs more to store vectors across cache lines (half of them, in memory that is aligned to 16 bytes only: up to
+1.4 times the time of a loop that adds 1) than to align the memory."""
 ARGUMENT_ALIGNMENT = 16
 """Bytes: the alignment of each array that a kernel takes."""
 MOST_IDLE, MOST_IDLE_BYTES = 8, 256 << 20
@@ -83,13 +87,16 @@ class HostMemory:
         return memory_limit()
 
     def empty(self, place: ArrayPlace, shape: tuple[int, ...]) -> Any:
-        """Memory for an array, uninitialized. raises MemoryError, ValueError"""
-        return self._empty(shape, numpy_type(place.dtype))
+        """Memory for an array, uninitialized; a large one is aligned to ALIGNMENT. raises MemoryError, ValueError"""
+        kind = numpy_type(place.dtype)
+        if (count := prod(shape) * kind.itemsize) < LARGE_ARRAY:
+            return self._empty(shape, kind)
+        return self.placed(self.arena(count), 0, place, shape)
 
     def arena(self, count: int) -> Any:
         """So many bytes of the device's memory, aligned to ALIGNMENT."""
         held = self._empty((count + ALIGNMENT,), np.dtype(np.uint8))
-        start = -held.ctypes.data % ALIGNMENT
+        start = -pointer(held) % ALIGNMENT
         return held[start : start + count]
 
     def placed(self, arena: Any, start: int, place: ArrayPlace, shape: tuple[int, ...]) -> Any:
@@ -128,18 +135,6 @@ class Platform(ABC):
         return False
 
 
-class FrameArguments(NamedTuple):
-    """What all frames of a program have in common."""
-
-    parameters: Sequence[ArrayPlace]
-    slots: int
-    numbers: int
-    constants: Sequence[tuple[ArrayPlace, Array]]
-    platform: Platform
-    memory: HostMemory
-    names: Mapping[int, str]
-
-
 class Frame:
     """The state of one call, and its steps ready to run.
 
@@ -147,19 +142,17 @@ class Frame:
     numbers  of the host
     kept     objects that steps refer to by address
     varying  slots that a call gives memory, which it does not keep
-    later    asked before a call, until it is True: it may exchange what it prepared for something better
     code     what a call runs
     """
 
-    def __init__(self, bound: BoundSteps, made: FrameArguments) -> None:
-        memory = made.memory
-        self.bound, self.platform = bound, made.platform
+    def __init__(self, bound: BoundSteps, made: Executable, platform: Platform, memory: HostMemory) -> None:
+        self.bound, self.platform = bound, platform
         self._memory, self._names = memory, made.names
         self._limit, self._taken, self._in_arena = memory.limit(), 0, bound.arena_bytes
         self._refuse_arena()
         self.arrays: list[Any] = [None] * made.slots
         self.numbers = [0] * made.numbers
-        self._parameters = tuple(made.parameters)
+        self._parameters = made.parameters
         self._given = [place.slot for place in made.parameters]
         for slot, array in bound.known.items():
             self.arrays[slot] = array
@@ -174,7 +167,6 @@ class Frame:
         self._results = [place.slot for place in bound.results]
         self.varying = list[int]()
         self.kept = list[object]()
-        self.later = list[Callable[[], bool]]()
         self.code = self.prepared(bound.steps)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
@@ -182,8 +174,6 @@ class Frame:
 
         The frame keeps nothing of a call but the memory of its arena.
         """
-        if self.later:
-            self.later = [is_done for is_done in self.later if not is_done()]
         arrays = self.arrays
         for place, array in zip(self._parameters, inputs, strict=True):
             arrays[place.slot] = self._memory.argument(place, array)

@@ -53,7 +53,7 @@ class FromUpstreamSpellingPass(KernelPass):
             if type(inner) in _OURS:
                 respell(inner, _OURS[type(inner)], IndexingMapAttr)
             elif isinstance(inner, WorkgroupIdOp):
-                dimension = gpu.DimensionAttr(gpu.DimensionEnum(inner.dimension.data.value))
+                dimension = gpu.DimensionAttr(gpu.DimensionEnum(inner.dimension.word.data))
                 block_id = gpu.BlockIdOp(dimension)
                 block_id.attributes |= inner.attributes
                 block_id.location = inner.location

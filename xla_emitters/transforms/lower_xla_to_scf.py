@@ -27,7 +27,6 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith, scf, tensor
-from xla_emitters.dialects.mlir.gpu import ShuffleMode
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.shuffles import can_shuffle, shuffled
 from xla_emitters.dialects.xla_gpu import PredicatedExtractOp, PredicatedInsertOp, PureCallOp, ShuffleReduceOp
@@ -114,7 +113,7 @@ def _lower_shuffle_reduce(op: ShuffleReduceOp, warp_size: int) -> None:
     values: Sequence[SSAValue] = op.arguments
     while distance:
         offset = builder.insert(arith.ConstantOp(integer(distance, i32))).result
-        others = [shuffled(builder, ShuffleMode.Down, value, offset, width) for value in values]
+        others = [shuffled(builder, "down", value, offset, width) for value in values]
         values = builder.insert(PureCallOp(op.combiner, [*values, *others], op.combined_types)).results
         distance //= 2
     Rewriter.replace_op(op, (), values)

@@ -191,7 +191,7 @@ class ShuffleWide(RewritePattern):
         cut = extended.input.owner if isinstance(extended, arith.ExtUIOp) else None
         if not isinstance(cut, arith.TruncIOp) or not isa(value_type, IntegerType) or cut.input.type != value_type:
             return
-        moved = rewriter.insert(ShuffleOp(op.mode.data, cut.input, op.offset, op.width))
+        moved = rewriter.insert(ShuffleOp(op.mode.word.data, cut.input, op.offset, op.width))
         narrow = rewriter.insert(arith.TruncIOp(moved.shuffle_result, cut.result.type))
         wide = rewriter.insert(arith.ExtUIOp(narrow.result, value_type))
         rewriter.replace(op, (), (wide.result, moved.valid))

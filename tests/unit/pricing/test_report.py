@@ -8,10 +8,9 @@ from unit.pricing.example import EXAMPLE
 from unit.pricing.test_call_prices import GEMM
 
 from xla_emitters.device import device
-from xla_emitters.explore.cost.cost import ProgramCost
 from xla_emitters.pricing.call_prices import CallCost, price_call
 from xla_emitters.pricing.model import KernelCost
-from xla_emitters.pricing.report import kernel_text, program_text
+from xla_emitters.pricing.report import ProgramCost, kernel_text, program_text
 from xla_emitters.support.units import bytes_text, microseconds
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tools_here import needs
 
 import xla_emitters as xe
 from xla_emitters.tools.main import main
@@ -96,3 +97,22 @@ def test_the_api_finds_what_was_compiled_before_without_the_compiler(cache_of_it
 def test_the_api_on_hlo_does_not_load_the_second_system() -> None:
     modules = loaded(f"import xla_emitters as xe; xe.compile({GELU!r}, stage='scf', cache=False)")
     assert [name for name in SECOND_SYSTEM if room(modules, name)] == []
+
+
+@needs("llvmlite")
+def test_llvm_is_started_before_the_compiler_is_loaded() -> None:
+    code = f"""
+import sys
+from xla_emitters.lowering.toolchain import tools
+borrow, loaded_before = tools.borrow_tool, []
+def borrowed(*given):
+    loaded_before.append("xdsl.ir" in sys.modules)
+    return borrow(*given)
+tools.borrow_tool = borrowed
+import xla_emitters as xe
+for stage in ("scf", "ptx"):
+    xe.compile({GELU!r}, stage=stage, cache=False)
+assert loaded_before == [True], loaded_before
+"""
+    loaded(code)
+    loaded(code.replace('("scf", "ptx")', '("ptx",)').replace("[True]", "[False, True]"))

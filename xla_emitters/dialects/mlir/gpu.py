@@ -10,7 +10,6 @@ Source: MLIR 22, gpu dialect.
 
 from __future__ import annotations
 
-from enum import auto
 from typing import Any, ClassVar
 
 from xdsl.dialects import gpu as upstream
@@ -27,14 +26,12 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.gpu import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
 from xdsl.dialects.gpu import DimensionAttr
-from xdsl.dialects.utils import EnumAttribute
-from xdsl.ir import Attribute, Operation, SpacedOpaqueSyntaxAttribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     IRDLOperation,
     VarConstraint,
     eq,
-    irdl_attr_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -55,7 +52,6 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.str_enum import StrEnum
 from xdsl.utils.type import get_element_type_or_self
 
 from xla_emitters.dialects.completion import completed, completed_by, dialect_of
@@ -146,45 +142,21 @@ MAPPINGS = {
 """`#gpu.block<x>` ...: the level of the GPU that runs the iterations of an `scf.forall`."""
 
 
-class AllReduceKind(StrEnum):
-    Add = auto()
-    Mul = auto()
-    MinUI = auto()
-    MinSI = auto()
-    MinNumF = auto()
-    MaxUI = auto()
-    MaxSI = auto()
-    MaxNumF = auto()
-    And = auto()
-    Or = auto()
-    Xor = auto()
-    MinimumF = auto()
-    MaximumF = auto()
+_FLOAT_KINDS = ("minnumf", "maxnumf", "minimumf", "maximumf")
+_ANY_KINDS = ("add", "mul")
 
-
-@irdl_attr_definition
-class AllReduceOpAttr(EnumAttribute[AllReduceKind], SpacedOpaqueSyntaxAttribute):
-    """`#gpu<all_reduce_op add>`"""
-
-    name = "gpu.all_reduce_op"
+ReductionAttr = word_attribute(
+    "gpu.all_reduce_op",
+    *(*_ANY_KINDS, "minui", "minsi", "maxui", "maxsi", "and", "or", "xor", *_FLOAT_KINDS),
+    is_spaced=True,
+)
+"""`#gpu<all_reduce_op add>`"""
 
 
 # ---- exchange ---------------------------------------------------------------------------------------------------------------------------
 
 
-class ShuffleMode(StrEnum):
-    Xor = auto()
-    Up = auto()
-    Down = auto()
-    Idx = auto()
-
-
-@irdl_attr_definition
-class ShuffleModeAttr(EnumAttribute[ShuffleMode], SpacedOpaqueSyntaxAttribute):
-    name = "gpu.shuffle_mode"
-
-
-_SHUFFLE_MODES = {mode: ShuffleModeAttr(mode) for mode in ShuffleMode}
+ShuffleModeAttr = word_attribute("gpu.shuffle_mode", "xor", "up", "down", "idx", is_spaced=True)
 
 
 @op_definition
@@ -205,26 +177,20 @@ class ShuffleOp(QuickOp):
 
     def __init__(
         self,
-        mode: ShuffleMode,
+        mode: str,
         value: SSAValue | Operation,
         offset: SSAValue | Operation,
         width: SSAValue | Operation,
     ):
+        """`mode`: a word of ShuffleModeAttr."""
         super().__init__(
             operands=[value, offset, width],
-            properties={"mode": _SHUFFLE_MODES[mode]},
+            properties={"mode": ShuffleModeAttr.of(mode)},
             result_types=[SSAValue.get(value).type, i1],
         )
 
 
-class BroadcastType(StrEnum):
-    FirstActiveLane = "first_active_lane"
-    SpecificLane = "specific_lane"
-
-
-@irdl_attr_definition
-class BroadcastTypeAttr(EnumAttribute[BroadcastType], SpacedOpaqueSyntaxAttribute):
-    name = "gpu.broadcast"
+BroadcastTypeAttr = word_attribute("gpu.broadcast", "first_active_lane", "specific_lane", is_spaced=True)
 
 
 def _verify_rotation(op: Any) -> None:
@@ -236,10 +202,9 @@ def _verify_rotation(op: Any) -> None:
 
 
 def _verify_broadcast(op: Any) -> None:
-    if (op.lane is None) != (op.broadcast_type.data is BroadcastType.FirstActiveLane):
-        raise VerifyException(
-            f"broadcasts {op.broadcast_type.data}, but has {len(op.operands) - 1} operands for the lane"
-        )
+    which = op.broadcast_type.word.data
+    if (op.lane is None) != (which == "first_active_lane"):
+        raise VerifyException(f"broadcasts {which}, but has {len(op.operands) - 1} operands for the lane")
 
 
 _T = VarConstraint("T", AnyAttr())
@@ -270,14 +235,11 @@ SubgroupBroadcastOp = op_of_row(
 
 # ---- reductions -------------------------------------------------------------------------------------------------------------------------
 
-_FLOAT_KINDS = (AllReduceKind.MinNumF, AllReduceKind.MaxNumF, AllReduceKind.MinimumF, AllReduceKind.MaximumF)
-_ANY_KINDS = (AllReduceKind.Add, AllReduceKind.Mul)
 
-
-def _verify_kind(kind: AllReduceOpAttr, value_type: Attribute) -> None:
+def _verify_kind(kind: str, value_type: Attribute) -> None:
     is_float = isinstance(get_element_type_or_self(value_type), AnyFloat)
-    if kind.data not in _ANY_KINDS and (kind.data in _FLOAT_KINDS) != is_float:
-        raise VerifyException(f"'{kind.data}' is not for {value_type}")
+    if kind not in _ANY_KINDS and (kind in _FLOAT_KINDS) != is_float:
+        raise VerifyException(f"'{kind}' is not for {value_type}")
 
 
 @irdl_custom_directive
@@ -287,13 +249,17 @@ class ReductionKind(CustomDirective):
     kind: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        if (word := parser.parse_optional_str_enum(AllReduceKind)) is not None:
-            self.kind.set(state, AllReduceOpAttr(word))
+        start = parser.pos
+        if (word := parser.parse_optional_identifier()) is None:
+            return
+        if word not in ReductionAttr.WORDS:
+            parser.raise_error(f"expected one of: {', '.join(ReductionAttr.WORDS)}", start, start + len(word))
+        self.kind.set(state, ReductionAttr.of(word))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        if isinstance(kind := self.kind.get(op), AllReduceOpAttr):
+        if isinstance(kind := self.kind.get(op), ReductionAttr):
             state.print_whitespace(printer)
-            printer.print_string(kind.data)
+            printer.print_string(kind.word.data)
 
 
 @irdl_custom_directive
@@ -326,7 +292,7 @@ def _number_named(parser: Parser, word: str) -> IntegerAttr:
 
 
 def _verify_subgroup_reduce(op: Any) -> None:
-    _verify_kind(op.op, op.value.type)
+    _verify_kind(op.op.word.data, op.value.type)
     size = None if op.cluster_size is None else op.cluster_size.value.data
     stride = op.cluster_stride.value.data
     for what, number in (("size", 1 if size is None else size), ("stride", stride)):
@@ -340,7 +306,7 @@ def _verify_all_reduce(op: Any) -> None:
     if (op.op is None) != bool(op.body.blocks):
         raise VerifyException("has either a word or a body that says how two values are combined")
     if op.op is not None:
-        _verify_kind(op.op, op.value.type)
+        _verify_kind(op.op.word.data, op.value.type)
     elif op.body.blocks[0].arg_types != (op.value.type,) * 2:
         types = ", ".join(map(str, op.body.blocks[0].arg_types))
         raise VerifyException(f"combines two {op.value.type}, but its body takes ({types})")
@@ -352,7 +318,7 @@ SubgroupReduceOp = op_of_row(
     "custom<ReductionKind>($op) $value (`uniform` $uniform^)? custom<LaneClusters>($cluster_size, $cluster_stride) attr-dict"
     " `:` functional-type($value, $result)",
     properties={
-        "op": prop_def(AllReduceOpAttr),
+        "op": prop_def(ReductionAttr),
         "uniform": opt_prop_def(UnitAttr),
         "cluster_size": opt_prop_def(IntegerAttr),
         "cluster_stride": prop_def(IntegerAttr, default_value=IntegerAttr(1, 32)),
@@ -367,7 +333,7 @@ SubgroupReduceOp = op_of_row(
 AllReduceOp = op_of_row(
     "gpu.all_reduce",
     "custom<ReductionKind>($op) $value (`uniform` $uniform^)? $body attr-dict `:` functional-type($value, $result)",
-    properties={"op": opt_prop_def(AllReduceOpAttr), "uniform": opt_prop_def(UnitAttr)},
+    properties={"op": opt_prop_def(ReductionAttr), "uniform": opt_prop_def(UnitAttr)},
     directives=(ReductionKind,),
     traits=(IsolatedFromAbove(),),
     verify=_verify_all_reduce,

@@ -11,16 +11,14 @@ Source: MLIR 22, index dialect.
 
 from __future__ import annotations
 
-from enum import auto
 from typing import Any, cast
 
 from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
+from xdsl.dialects.arith import CMPI_COMPARISON_OPERATIONS
 from xdsl.dialects.builtin import BoolAttr, IndexType, IntegerAttr, IntegerType, i1
-from xdsl.dialects.utils import EnumAttribute
-from xdsl.ir import Attribute, Dialect, Operation, SpacedOpaqueSyntaxAttribute
+from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.irdl import (
     eq,
-    irdl_attr_definition,
     operand_def,
     prop_def,
     result_def,
@@ -28,8 +26,8 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Commutative, ConstantLike, NoMemoryEffect, OpTrait, Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.str_enum import StrEnum
 
+from xla_emitters.dialects.mlir.llvm.metadata import word_attribute
 from xla_emitters.dialects.mlir.op_rows import op_of_row
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
@@ -74,23 +72,7 @@ CASTS = {
 """Between index and an integer type, sign- or zero-extended."""
 
 
-class Predicate(StrEnum):
-    EQ = auto()
-    NE = auto()
-    SLT = auto()
-    SLE = auto()
-    SGT = auto()
-    SGE = auto()
-    ULT = auto()
-    ULE = auto()
-    UGT = auto()
-    UGE = auto()
-
-
-@irdl_attr_definition
-class PredicateAttr(EnumAttribute[Predicate], SpacedOpaqueSyntaxAttribute):
-    name = "index.cmp_predicate"
-
+PredicateAttr = word_attribute("index.cmp_predicate", *CMPI_COMPARISON_OPERATIONS, is_spaced=True)
 
 CmpOp = op_of_row(
     "index.cmp",

@@ -12,7 +12,11 @@ import re
 from dataclasses import dataclass
 
 WARP_SIZE = 32
-BITS = {"f64": 64, "tf32": 32, "f16": 16, "bf16": 16, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "s4": 4, "u4": 4, "b1": 1}
+NARROW = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
+BITS = {
+    **{"f64": 64, "tf32": 32, "f16": 16, "bf16": 16, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1},
+    **dict.fromkeys(NARROW, 8),
+}
 """Type of an operand -> bits of an element."""
 SHAPES = {
     **dict.fromkeys(("f16", "bf16"), ((16, 8), (16, 16))),
@@ -29,9 +33,19 @@ SPARSE = {
     **{"e4m3": (64,), "e5m2": (64,)},
 }
 """Type of A, half of whose elements are zero -> columns of A."""
+KINDS: dict[str, tuple[tuple[str, ...], int, int, tuple[tuple[int, str], ...]]] = {
+    "f8f6f4": (NARROW, 8, 32, ()),
+    "mxf8f6f4": (NARROW, 8, 32, ((1, "ue8m0"),)),
+    "mxf4": (("e2m1",), 4, 64, ((2, "ue8m0"),)),
+    "mxf4nvf4": (("e2m1",), 4, 64, ((2, "ue8m0"), (4, "ue4m3"))),
+}
+"""`.kind` -> types of A and B, bits of each element, columns of A, and how many scales a row of A has, of which type.
+
+In 8 bits e2m1 has the middle four, e3m2 and e2m3 the lowest six.
+"""
 _NAME = re.compile(
-    r"mma(\.sp(?:::ordered_metadata)?)?\.sync\.aligned\.m(\d+)n8k(\d+)\.row\.col(\.satfinite)?\.(f16|f32|f64|s32)\.(\w+)\.(\w+)\.(f16|f32|f64|s32)"
-    r"(?:\.(and|xor)\.popc)?"
+    r"mma(\.sp(?:::ordered_metadata)?)?\.sync\.aligned\.m(\d+)n8k(\d+)\.row\.col(?:\.kind::(\w+))?(\.block_scale)?(?:\.scale_vec::(\d)X)?"
+    r"(\.satfinite)?\.(f16|f32|f64|s32)\.(\w+)\.(\w+)\.(f16|f32|f64|s32)(?:\.(ue8m0|ue4m3))?(?:\.(and|xor)\.popc)?"
 )
 
 
@@ -40,6 +54,8 @@ class Mma:
     """The shape and types of one `mma`.
 
     a, b       types of the elements of A and B; to: of C and D
+    bits       of an element of A and B in a register
+    scales     each row of A, and column of B, has so many factors, for equal parts of it; of the type `scale`
     is_sparse  A is given without its zeros
     combine    `and` or `xor`: a product of bits counts those that are set in this combination of a row and a column; else None
     """
@@ -50,8 +66,11 @@ class Mma:
     b: str
     to: str
     saturates: bool
+    bits: int
     is_sparse: bool = False
     combine: str | None = None
+    scales: int = 0
+    scale: str | None = None
 
     @classmethod
     def of(cls, name: str) -> Mma | None:
@@ -59,8 +78,17 @@ class Mma:
         match = _NAME.fullmatch(name)
         if match is None:
             return None
-        sparse, rows, depth, saturates, to, a, b, of, combine = match.groups()
-        found = cls(int(rows), int(depth), a, b, to, saturates is not None, sparse is not None, combine)
+        sparse, rows, depth, kind, scaled, count, saturates, to, a, b, of, scale, combine = match.groups()
+        shape = int(rows), int(depth)
+        if kind is not None or scaled or count or scale:
+            types, bits, columns, scales = KINDS.get(kind, ((), 0, 0, ()))
+            number = int(count or {"mxf8f6f4": 1, "mxf4": 2}.get(kind, 0))
+            fits = {a, b} <= {*types} and shape == (16, columns * (2 if sparse else 1)) and not (saturates or combine)
+            fits = fits and (((number, scale) in scales and not sparse) if scaled else not (scales or count or scale))
+            fits = fits and of == to and to in (("f32",) if scaled else ("f16", "f32"))
+            found = cls(*shape, a, b, to, False, bits, sparse is not None, None, number, scale)
+            return found if fits else None
+        found = cls(*shape, a, b, to, saturates is not None, BITS.get(a, 0), sparse is not None, combine)
         is_integer, family = (
             a[0] in "su" or a == "b1",
             {a, b} <= {"s8", "u8"} or {a, b} <= {"s4", "u4"} or {a, b} <= {"e4m3", "e5m2"},
@@ -83,11 +111,11 @@ class Mma:
     @property
     def registers(self) -> tuple[int, int, int]:
         """How many registers of each lane hold A, B, and C: of 32 bits, or of 64 for f64."""
-        each = max(32, BITS[self.a])
+        each = max(32, self.bits)
         of_c = self.rows * 8 // WARP_SIZE // (2 if self.to == "f16" else 1)
         return (
-            self.rows * self.depth * BITS[self.a] // WARP_SIZE // each // (2 if self.is_sparse else 1),
-            self.depth * 8 * BITS[self.b] // WARP_SIZE // each,
+            self.rows * self.depth * self.bits // WARP_SIZE // each // (2 if self.is_sparse else 1),
+            self.depth * 8 * self.bits // WARP_SIZE // each,
             of_c,
         )
 

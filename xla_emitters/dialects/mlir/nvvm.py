@@ -14,7 +14,6 @@ Source: MLIR 22, nvvm dialect, as `mlir-opt` reads and prints it.
 from __future__ import annotations
 
 from dataclasses import replace
-from enum import auto
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import (
@@ -29,8 +28,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.dialects.utils import EnumAttribute
-from xdsl.ir import Attribute, Dialect, Operation, SpacedOpaqueSyntaxAttribute, SSAValue
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     AttrSizedOperandSegments,
@@ -48,7 +46,6 @@ from xdsl.irdl import (
 from xdsl.parser import AttrParser, Parser
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.str_enum import StrEnum
 
 from xla_emitters.dialects.completion import classes_among
 from xla_emitters.dialects.mlir import nvvm_async
@@ -183,19 +180,7 @@ class BarrierOp(QuickOp):
             raise VerifyException("has a number of threads, but no barrier id")
 
 
-class ShflKind(StrEnum):
-    BFLY = auto()
-    UP = auto()
-    DOWN = auto()
-    IDX = auto()
-
-
-@irdl_attr_definition
-class ShflKindAttr(EnumAttribute[ShflKind], SpacedOpaqueSyntaxAttribute):
-    name = "nvvm.shfl_kind"
-
-
-_SHFL_KINDS = {kind: ShflKindAttr(kind) for kind in ShflKind}
+ShflKindAttr = word_attribute("nvvm.shfl_kind", "bfly", "up", "down", "idx", is_spaced=True)
 
 
 @op_definition
@@ -223,17 +208,18 @@ class ShflOp(QuickOp):
 
     def __init__(
         self,
-        kind: ShflKind,
+        kind: str,
         thread_mask: SSAValue | Operation,
         value: SSAValue | Operation,
         offset: SSAValue | Operation,
         mask_and_clamp: SSAValue | Operation,
         with_validity: bool = False,
     ):
+        """`kind`: a word of ShflKindAttr."""
         super().__init__(
             operands=[thread_mask, value, offset, mask_and_clamp],
             properties={
-                "kind": _SHFL_KINDS[kind],
+                "kind": ShflKindAttr.of(kind),
                 "return_value_and_is_valid": UnitAttr() if with_validity else None,
             },
             result_types=[_with_validity(SSAValue.get(value).type, with_validity)],
@@ -261,28 +247,16 @@ ElectSyncOp = op_of_row(
 )
 
 
-class ReduxKind(StrEnum):
-    ADD = auto()
-    AND = auto()
-    OR = auto()
-    XOR = auto()
-    MAX = auto()
-    MIN = auto()
-    UMAX = auto()
-    UMIN = auto()
-    FMAX = auto()
-    FMIN = auto()
-
-
-@irdl_attr_definition
-class ReduxKindAttr(EnumAttribute[ReduxKind], SpacedOpaqueSyntaxAttribute):
-    name = "nvvm.redux_kind"
+ReduxKindAttr = word_attribute(
+    "nvvm.redux_kind", "add", "and", "or", "xor", "max", "min", "umax", "umin", "fmax", "fmin", is_spaced=True
+)
 
 
 def _verify_redux(op: Any) -> None:
-    wanted = f32 if op.kind.data in (ReduxKind.FMIN, ReduxKind.FMAX) else i32
+    kind = op.kind.word.data
+    wanted = f32 if kind in ("fmin", "fmax") else i32
     if op.val.type != wanted:
-        raise VerifyException(f"'{op.kind.data}' is of {wanted}, not of {op.val.type}")
+        raise VerifyException(f"'{kind}' is of {wanted}, not of {op.val.type}")
 
 
 _NO = BoolAttr.from_bool(False)
@@ -304,22 +278,14 @@ ReduxOp = op_of_row(
 )
 
 
-class VoteKind(StrEnum):
-    ALL = auto()
-    ANY = auto()
-    UNI = auto()
-    BALLOT = auto()
-
-
-@irdl_attr_definition
-class VoteKindAttr(EnumAttribute[VoteKind], SpacedOpaqueSyntaxAttribute):
-    name = "nvvm.vote_sync_kind"
+VoteKindAttr = word_attribute("nvvm.vote_sync_kind", "all", "any", "uni", "ballot", is_spaced=True)
 
 
 def _verify_vote(op: Any) -> None:
-    wanted = i32 if op.kind.data is VoteKind.BALLOT else i1
+    kind = op.kind.word.data
+    wanted = i32 if kind == "ballot" else i1
     if op.res.type != wanted:
-        raise VerifyException(f"'{op.kind.data}' gives {wanted}, not {op.res.type}")
+        raise VerifyException(f"'{kind}' gives {wanted}, not {op.res.type}")
 
 
 # The mask of lanes where the predicate is true (`ballot`); or whether it is in all, in any, or equal in all (`uni`).
@@ -334,22 +300,16 @@ VoteOp = op_of_row(
 )
 
 
-class MatchKind(StrEnum):
-    ANY = auto()
-    ALL = auto()
-
-
-@irdl_attr_definition
-class MatchKindAttr(EnumAttribute[MatchKind], SpacedOpaqueSyntaxAttribute):
-    name = "nvvm.match_sync_kind"
+MatchKindAttr = word_attribute("nvvm.match_sync_kind", "any", "all", is_spaced=True)
 
 
 def _verify_match(op: Any) -> None:
     if op.val.type not in (i32, i64):
         raise VerifyException(f"matches i32 or i64, not {op.val.type}")
-    wanted = LLVMStructType.from_type_list([i32, i1]) if op.kind.data is MatchKind.ALL else i32
+    kind = op.kind.word.data
+    wanted = LLVMStructType.from_type_list([i32, i1]) if kind == "all" else i32
     if op.res.type != wanted:
-        raise VerifyException(f"'{op.kind.data}' gives {wanted}, not {op.res.type}")
+        raise VerifyException(f"'{kind}' gives {wanted}, not {op.res.type}")
 
 
 # The lanes with the same value; of `all` also whether all lanes have it.
@@ -373,15 +333,7 @@ RcpApproxFtzOp = op_of_row(
 )
 
 
-class GridDepActionKind(StrEnum):
-    Wait = "wait"
-    LaunchDependents = "launch_dependents"
-
-
-@irdl_attr_definition
-class GridDepActionAttr(EnumAttribute[GridDepActionKind], SpacedOpaqueSyntaxAttribute):
-    name = "nvvm.grid_dep_action"
-
+GridDepActionAttr = word_attribute("nvvm.grid_dep_action", "wait", "launch_dependents", is_spaced=True)
 
 # Waits for the kernels before this one, or lets those after it start.
 GriddepcontrolOp = op_of_row("nvvm.griddepcontrol", "$kind attr-dict", properties={"kind": prop_def(GridDepActionAttr)})

@@ -14,11 +14,8 @@ from typing import Any
 
 from xdsl.dialects.builtin import I1, I32, BoolAttr, IntegerAttr, IntegerType, UnitAttr, i32
 from xdsl.dialects.llvm import LLVMPointerType
-from xdsl.dialects.utils import EnumAttribute
-from xdsl.ir import SpacedOpaqueSyntaxAttribute
 from xdsl.irdl import (
     eq,
-    irdl_attr_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -29,7 +26,6 @@ from xdsl.irdl import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.str_enum import StrEnum
 
 from xla_emitters.dialects.mlir.llvm.metadata import word_attribute
 from xla_emitters.dialects.mlir.op_rows import op_of_row
@@ -48,28 +44,8 @@ SharedSpaceAttr = word_attribute("nvvm.shared_space", "cta", "cluster")
 """`#nvvm.shared_space<cta>`: the shared memory of the block or the cluster."""
 
 
-class SetMaxRegisterAction(StrEnum):
-    Increase = "increase"
-    Decrease = "decrease"
-
-
-@irdl_attr_definition
-class SetMaxRegisterActionAttr(EnumAttribute[SetMaxRegisterAction], SpacedOpaqueSyntaxAttribute):
-    name = "nvvm.action"
-
-
-class LoadCacheModifier(StrEnum):
-    CA = "ca"
-    CG = "cg"
-    CS = "cs"
-    LU = "lu"
-    CV = "cv"
-
-
-@irdl_attr_definition
-class LoadCacheModifierAttr(EnumAttribute[LoadCacheModifier], SpacedOpaqueSyntaxAttribute):
-    name = "nvvm.load_cache_modifier"
-
+SetMaxRegisterActionAttr = word_attribute("nvvm.action", "increase", "decrease", is_spaced=True)
+LoadCacheModifierAttr = word_attribute("nvvm.load_cache_modifier", "ca", "cg", "cs", "lu", "cv", is_spaced=True)
 
 _NUMBER = IntegerAttr.constr(type=eq(i32))
 _NO = BoolAttr.from_bool(False)
@@ -192,12 +168,12 @@ _SIZES = (4, 8, 16)
 
 
 def _verify_copy(op: Any) -> None:
-    size, modifier = op.size.value.data, op.modifier.data
+    size, modifier = op.size.value.data, op.modifier.word.data
     if size not in _SIZES:
         raise VerifyException(f"copies {size} bytes; it can be {', '.join(map(str, _SIZES))}")
-    if modifier not in (LoadCacheModifier.CA, LoadCacheModifier.CG):
+    if modifier not in ("ca", "cg"):
         raise VerifyException(f"its cache is {modifier}; it can be ca, cg")
-    if modifier is LoadCacheModifier.CG and size != 16:
+    if modifier == "cg" and size != 16:
         raise VerifyException(f"with cache = cg it copies {size} bytes; it can only copy 16")
 
 

@@ -14,13 +14,11 @@ Source: docs/reference/1 section 0 "Spelling policy" and 1.1.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import auto
 from types import new_class
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import IndexType, LocationAttr
-from xdsl.dialects.utils import EnumAttribute
-from xdsl.ir import Attribute, Block, Data, Dialect, Operation, Region, SpacedOpaqueSyntaxAttribute, SSAValue
+from xdsl.ir import Attribute, Block, Data, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     irdl_attr_definition,
     prop_def,
@@ -30,7 +28,6 @@ from xdsl.irdl import (
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
-from xdsl.utils.str_enum import StrEnum
 
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.map_text import Spelling, SymbolicMap, parse_symbolic_map, print_symbolic_map
@@ -130,17 +127,8 @@ def _spelling(op_type: type[Operation], name: str) -> type[Operation]:
     return made
 
 
-class WorkgroupDimension(StrEnum):
-    X = auto()
-    Y = auto()
-    Z = auto()
-
-
-@irdl_attr_definition
-class WorkgroupDimensionAttr(EnumAttribute[WorkgroupDimension], SpacedOpaqueSyntaxAttribute):
-    """`#xla<dim x>`"""
-
-    name = "xla.dim"
+WorkgroupDimensionAttr = word_attribute("xla.dim", "x", "y", "z", is_spaced=True)
+"""`#xla<dim x>`"""
 
 
 @op_definition
@@ -156,8 +144,8 @@ class WorkgroupIdOp(QuickOp):
 
     traits = traits_def(Pure())
 
-    def __init__(self, dimension: WorkgroupDimension):
-        super().__init__(properties={"dimension": WorkgroupDimensionAttr(dimension)}, result_types=[IndexType()])
+    def __init__(self, dimension: str):
+        super().__init__(properties={"dimension": WorkgroupDimensionAttr.of(dimension)}, result_types=[IndexType()])
 
 
 BackendKindAttr = word_attribute("xla.backend_kind", "cpu", "gpu", "tpu")

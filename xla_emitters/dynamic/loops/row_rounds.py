@@ -29,7 +29,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xla_emitters.dialects.hlo.convert import constant
 from xla_emitters.dialects.locations import locate
 from xla_emitters.dialects.mlir import arith, gpu, memref, scf
-from xla_emitters.dialects.mlir.gpu import AddressSpaceAttr, ShuffleMode
+from xla_emitters.dialects.mlir.gpu import AddressSpaceAttr
 from xla_emitters.dialects.shuffles import shuffled
 from xla_emitters.dynamic.buffers.index_code import Number
 from xla_emitters.dynamic.loops.combine import Reducer
@@ -185,7 +185,7 @@ def over_lanes(code: KernelCode, reducer: Reducer, values: Sequence[SSAValue], l
         lanes //= 2
         offset = constant(code, lanes, i32)
         with code.located(reducer.op.location):
-            others = [shuffled(code, ShuffleMode.Down, value, offset, width) for value in found]
+            others = [shuffled(code, "down", value, offset, width) for value in found]
         found = reducer.combined(code, found, others)
     return found
 
@@ -218,4 +218,4 @@ def _over_warps(
 
 def _from_lane(code: KernelCode, values: Sequence[SSAValue], lane: SSAValue) -> list[SSAValue]:
     width = constant(code, WARP, i32)
-    return [shuffled(code, ShuffleMode.Idx, value, lane, width) for value in values]
+    return [shuffled(code, "idx", value, lane, width) for value in values]

@@ -30,7 +30,6 @@ from xla_emitters.dialects.hlo.types import element_of
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.lmhlo import BufferOp
 from xla_emitters.dialects.mlir import arith, gpu
-from xla_emitters.dialects.mlir.gpu import ShuffleMode
 from xla_emitters.dialects.shuffles import shuffled
 from xla_emitters.dynamic.buffers.fusion_rules import computation_of
 from xla_emitters.dynamic.buffers.index_code import Number
@@ -122,7 +121,7 @@ class _Lanes:
 
     def before(self, value: SSAValue, offset: int) -> SSAValue:
         """The value of the lane that is `offset` earlier; anything in the first ones."""
-        code, mode = self.code, ShuffleMode.Up if self.scan.way == PREFIX else ShuffleMode.Down
+        code, mode = self.code, "up" if self.scan.way == PREFIX else "down"
         return shuffled(code, mode, value, constant(code, offset, i32), constant(code, WARP, i32))
 
     def scanned(self, value: SSAValue) -> SSAValue:
@@ -153,7 +152,7 @@ class _Lanes:
     def of(self, value: SSAValue, lane: SSAValue) -> SSAValue:
         code = self.code
         source = code.insert(arith.IndexCastOp(lane, i32)).result
-        return shuffled(code, ShuffleMode.Idx, value, source, constant(code, WARP, i32))
+        return shuffled(code, "idx", value, source, constant(code, WARP, i32))
 
     def _where(self, condition: SSAValue, one: SSAValue, other: SSAValue) -> SSAValue:
         return self.code.insert(arith.SelectOp(condition, one, other)).result

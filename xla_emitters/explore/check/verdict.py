@@ -60,6 +60,9 @@ TOLERANT = {
         "a reduction over several variables combines the elements of a variable's last iteration after all others",
         depends_on_iteration_order,
     ),
+    "disc-algebraic-simplifier": Tolerance(
+        "a division by a constant becomes a product with its rounded reciprocal, a small power becomes products: 1 ulp a step"
+    ),
     "disc-lhlo-legalize-to-loop": Tolerance("a schedule adds in another order than NumPy"),
     "xla-expand-float-ops": Tolerance("f32 tanh and erf become polynomials: 6 ulp each"),
     "xla-split-reductions": Tolerance("a long sum is added in parts"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -26,103 +26,18 @@ from xla_emitters.pipelines.compiler import compile_module
 from xla_emitters.pipelines.options import CompileKeywords, CompileOptions
 from xla_emitters.pipelines.passes import EXECUTABLE_STAGES
 from xla_emitters.pipelines.recorder import Observer
-from xla_emitters.pricing.call_prices import COPY, WITHOUT_WORK, CallCost, price_call, price_copy
+from xla_emitters.pricing.call_prices import WITHOUT_WORK, CallCost, price_call, price_copy
 from xla_emitters.pricing.collective_prices import price_collective
-from xla_emitters.pricing.model import LEAST_GAIN, KernelCost
+from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.price import machine_code_of, price_kernel
-from xla_emitters.pricing.report import report_text
+from xla_emitters.pricing.report import ProgramCost, report_text
 from xla_emitters.pricing.sass import counted_by_origin
 from xla_emitters.pricing.timeline import Timeline, timeline_of
 from xla_emitters.program import Compiled, LibraryCall, Program
 from xla_emitters.program.steps import Branch, Call, Copy, Launch, Loop, weighted
 from xla_emitters.rewrite.kernel_entry import sanitize
-from xla_emitters.support.units import microseconds
 
 STAGE = EXECUTABLE_STAGES[-1]
-MOVES_AGAIN = 1.2
-"""From this ratio of bytes moved to bytes needed on, a kernel's next step names it."""
-
-
-@dataclass(frozen=True)
-class ProgramCost:
-    """The kernels and library calls of a program on one device.
-
-    kernels        in the order of their first launches
-    calls          priced library calls, in order
-    unpriced       names of the library functions of the other calls, one per call
-    is_estimate    whether `launches` of some kernel is a guess: a loop without a known trip count counts once, and so does each branch
-    program        for a module: the priced program, with the decisions in its traces
-    xlas           if kernels were chosen by price: the cost with XLA's choice of all kernels
-    by_price       if they were not: the cost of the kernels that take the place of the dearest one if they are chosen by price
-    by_rule        if they are XLA's: as by_price, chosen by rule
-    timeline       when its kernels and calls, and its collectives, are expected to run
-    as_calls       kernel -> what the products and convolutions that it computes itself would take as library calls
-    """
-
-    target: str
-    kernels: tuple[KernelCost, ...]
-    calls: tuple[CallCost, ...] = ()
-    unpriced: tuple[str, ...] = ()
-    is_estimate: bool = False
-    program: Program | None = field(default=None, repr=False, compare=False)
-    xlas: ProgramCost | None = None
-    by_price: ProgramCost | None = None
-    by_rule: ProgramCost | None = None
-    as_calls: Mapping[str, tuple[CallCost, ...]] = field(default_factory=dict[str, tuple[CallCost, ...]])
-    timeline: Timeline = field(default_factory=Timeline)
-
-    @property
-    def dearest(self) -> KernelCost | None:
-        """The kernel that takes most time in one run."""
-        return max(self.kernels, key=lambda each: each.time * each.launches, default=None)
-
-    @property
-    def next_step(self) -> str:
-        """What the dearest kernel lacks, and what `--tune price` would make of it; "" if that is not known."""
-        kernel = self.dearest
-        if kernel is not None and kernel.bound == "launch":
-            return f"next: fewer launches: the dearest kernel, {kernel.name}, is bound by its launch"
-        if self.by_price is None or kernel is None:
-            return ""
-        if kernel.blocks < (cores := device(self.target).cores):
-            lacks = f"{kernel.blocks} blocks on {cores} multiprocessors"
-        elif kernel.spills:
-            lacks = f"{kernel.spills} bytes of registers spilled"
-        elif kernel.bytes_ratio > MOVES_AGAIN:
-            lacks = f"moves its bytes {kernel.bytes_ratio:.1f} times"
-        else:
-            lacks = f"bound by {kernel.bound}, {kernel.bandwidth:.0%} of the bandwidth"
-        found = sum(each.time for each in self.by_price.kernels)
-        if found > kernel.time * (1 - LEAST_GAIN):
-            return f"next: {kernel.name}: {lacks}; --tune price knows no faster kernel"
-        number = f" in {count} kernels" if (count := len(self.by_price.kernels)) > 1 else ""
-        ruled = self.by_rule.time if self.by_rule else kernel.time
-        rule = f", --tune auto {microseconds(ruled)}" if ruled <= kernel.time * (1 - LEAST_GAIN) else ""
-        return f"next: {kernel.name}: {lacks}: --tune price expects {microseconds(found)}{number}{rule}"
-
-    @property
-    def time(self) -> float:
-        """Expected microseconds of all launches and library calls, one after the other."""
-        return sum(each.time * each.launches for each in (*self.kernels, *self.calls))
-
-    @property
-    def library_calls(self) -> tuple[str, ...]:
-        """The names of the functions of all calls."""
-        return (*(call.name for call in self.calls if call.name != COPY), *self.unpriced)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "target": self.target,
-            "time": self.time,
-            "kernels": [kernel.to_json() for kernel in self.kernels],
-            "calls": [call.to_json() for call in self.calls],
-            "library_calls": list(self.library_calls),
-            "next_step": self.next_step,
-            "xlas_time": self.xlas.time if self.xlas else None,
-            "launches_known": not self.is_estimate,
-            "timeline": self.timeline.to_json() if self.timeline.communication else None,
-            "as_calls": {name: [call.to_json() for call in calls] for name, calls in self.as_calls.items()},
-        }
 
 
 @dataclass(frozen=True)

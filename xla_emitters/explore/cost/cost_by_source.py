@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from xla_emitters.explore.cost.cost import ProgramCost
+from xla_emitters.pricing.report import ProgramCost
 from xla_emitters.program.outline import Work, work_named
 from xla_emitters.support.columns import aligned
 from xla_emitters.support.units import microseconds

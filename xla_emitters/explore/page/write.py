@@ -50,4 +50,5 @@ def _html(index: Mapping[str, Any], chunks: Sequence[str], scripts: Sequence[str
 
 
 def _packed(text: str) -> str:
-    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    # Level 9 takes three times as long for 5 % less.
+    return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()

@@ -123,10 +123,10 @@ class CpuTarget:
     lacking: tuple[str, ...]
     vector_bytes: int
 
-    def machine(self, **how: Any) -> Any:
-        """LLVM's machine that makes code. how: `reloc`, `codemodel`, `jit` of llvmlite's `create_target_machine`"""
+    def machine(self, *, opt: int = 3, **how: Any) -> Any:
+        """LLVM's machine that makes code. opt, how: `opt`, `reloc`, `codemodel`, `jit` of llvmlite's `create_target_machine`"""
         target = llvm_binding().Target.from_triple(self.triple)
-        return target.create_target_machine(cpu=self.name, features=self.features, opt=3, **how)
+        return target.create_target_machine(cpu=self.name, features=self.features, opt=opt, **how)
 
     @cached_property
     def converts_f16(self) -> bool:

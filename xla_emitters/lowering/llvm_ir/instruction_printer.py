@@ -36,7 +36,7 @@ from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.dialects.mlir.llvm import TailCallKind
 from xla_emitters.dialects.mlir.llvm.calls import CallIntrinsicOp, CallOp, InlineAsmOp, bundles_of
 from xla_emitters.dialects.mlir.llvm.memory_ops import ORDERINGS
-from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION
+from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION, WordAttr
 from xla_emitters.dialects.mlir.llvm.values import CompareOp
 from xla_emitters.dialects.mlir.nvvm_async import MemoryBarrierOp
 from xla_emitters.errors import Unsupported
@@ -351,8 +351,8 @@ _CALL_WORDS = {
 
 def _call(writer: Writer, op: Operation) -> str:
     assert isinstance(op, CallOp)
-    if op.CConv.cconv_name != "ccc":
-        raise unsupported(op, f"no LLVM IR for {op.name} by the calling convention {op.CConv.cconv_name}")
+    if op.CConv.word.data != "ccc":
+        raise unsupported(op, f"no LLVM IR for {op.name} by the calling convention {op.CConv.word.data}")
     callee, arguments = "", op.args
     if op.callee is not None:
         callee = global_name(op.callee.string_value())
@@ -467,14 +467,14 @@ def _shuffle_lanes(writer: Writer, op: Operation) -> str:
     ir_type = {"float": "f32", "i32": "i32"}.get(type_text(op.val.type))
     if ir_type is None:
         raise unsupported(op, f"no LLVM IR for {op.name} of {op.val.type}")
-    return call_text(writer, op, f"@llvm.nvvm.shfl.sync.{op.kind.data}.{ir_type}{has_validity}", op.operands)
+    return call_text(writer, op, f"@llvm.nvvm.shfl.sync.{op.kind.word.data}.{ir_type}{has_validity}", op.operands)
 
 
 def _word(op: Operation, name: str) -> str:
     """The word of an enumeration: `add`, `launch_dependents`."""
     value = op.properties[name]
-    assert isinstance(value, nvvm.ReduxKindAttr | nvvm.VoteKindAttr | nvvm.MatchKindAttr | nvvm.GridDepActionAttr)
-    return str(value.data)
+    assert isinstance(value, WordAttr)
+    return value.word.data
 
 
 def _reduce_lanes(writer: Writer, op: Operation) -> str:

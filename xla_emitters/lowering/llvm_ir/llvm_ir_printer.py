@@ -19,7 +19,8 @@
 
 Block arguments become phis. If a branch passes two sets of arguments to one block, one of them goes through an inserted block, because
 a phi has one value per predecessor. Constants are written where they are used. Values keep their names, numbered if two
-are equal. Functions, blocks and instructions keep their order; intrinsics need no declaration. A type, op or property that has no
+are equal. Functions, blocks and instructions keep their order; intrinsics need no declaration. Functions that read ids are defined here
+(`rewrite/id_functions.py`). A type, op or property that has no
 LLVM IR here is refused by name. The module flag `nvvm-reflect-ftz` is the one that XLA sets: libdevice keeps denormal numbers.
 
 Locations are written as `!dbg` at the end of a line if the function's own location has a subprogram (see `nodes.py`).
@@ -58,6 +59,7 @@ from xla_emitters.lowering.llvm_ir.spelling import (
     is_plain_name,
     type_text,
 )
+from xla_emitters.rewrite.id_functions import declared_by
 from xla_emitters.support.late_dataclass import dataclass
 
 _VISIBILITIES = ("", "hidden ", "protected ")
@@ -97,6 +99,8 @@ def print_llvm_ir(module: ModuleOp) -> str:
     variables, functions, orders = list[str](), list[str](), list[str]()
     for op in module.body.ops:
         match op:
+            case llvm.FuncOp() if (id_function := declared_by(op)) is not None:
+                functions.append(id_function.llvm_ir("internal", nodes.nodes.defined(id_function.bounds_text)))
             case llvm.FuncOp():
                 functions.append("\n".join(_function(op, nodes)))
                 orders += _block_orders(op)
@@ -238,8 +242,8 @@ def _block_orders(op: llvm.FuncOp) -> Iterator[str]:
 def _convention(op: llvm.FuncOp) -> str:
     if _KERNEL in op.attributes:
         return "ptx_kernel "
-    if (word := _CONVENTIONS.get(op.CConv.cconv_name)) is None:
-        raise unsupported(op, f"no LLVM IR for {op.name} with the calling convention {op.CConv.cconv_name}")
+    if (word := _CONVENTIONS.get(op.CConv.word.data)) is None:
+        raise unsupported(op, f"no LLVM IR for {op.name} with the calling convention {op.CConv.word.data}")
     return word
 
 

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 import tempfile
 import time
 from collections.abc import Generator, Sequence
@@ -43,21 +42,20 @@ from xla_emitters.lowering.llvm_ir.nodes import subprogram_of
 from xla_emitters.lowering.toolchain.tools import (
     LINE_OPTIONS,
     LLVM_OPTIONS,
-    LLVM_PROCESS,
     NVIDIA_HELP,
     PtxWay,
+    borrow_llvmlite,
     choose_way,
     find_tool,
 )
 from xla_emitters.rewrite.id_functions import IdFunction, declared_by
 from xla_emitters.settings import Toolchain
-from xla_emitters.support.processes import STAGE, ResidentTool, RunningTool, borrow_tool, run_tool
+from xla_emitters.support.processes import STAGE, ResidentTool, RunningTool, run_tool
 
 # Older drivers still accept PTX 8.6 (CUDA 12.7); these chips came later.
 _PTX_VERSION = 86
 _PTX_VERSION_OF_LATER_CHIPS = {"sm_103": 88, "sm_120": 87, "sm_121": 88}
 _LIBDEVICE_PREFIX = "__nv_"
-_BLOCK_IDS = 2**24
 
 
 def compile_to_ptx(module: ModuleOp, architecture: str, toolchain: Toolchain) -> str:
@@ -91,7 +89,7 @@ def start_compile(architecture: str, toolchain: Toolchain) -> PtxCompiler:
             )
             tool = RunningTool([find_tool("mlir-opt", toolchain).path, *options])
         case PtxWay.LLVMLITE:
-            tool = _borrow_llvmlite(toolchain)
+            tool = borrow_llvmlite(toolchain)
         case PtxWay.STEPS:
             pass
     return PtxCompiler(architecture, toolchain, tool)
@@ -190,14 +188,6 @@ def compile_to_ptx_by_steps(
 # ---- llvmlite: a process that stays -----------------------------------------------------------------------------------------------------
 
 
-def _borrow_llvmlite(toolchain: Toolchain) -> ResidentTool:
-    """A process with llvmlite, ready for jobs; starts one if none is idle."""
-    tool = find_tool("llvmlite", toolchain)
-    # -I -S: it needs the standard library and llvmlite alone, and starts faster without the rest.
-    command = (sys.executable, "-I", "-S", LLVM_PROCESS, str(Path(tool.path).parent))
-    return borrow_tool((*command, *LLVM_OPTIONS, *LINE_OPTIONS), tool.name)
-
-
 def _job(
     module: ModuleOp, architecture: str, toolchain: Toolchain, wanted: str, directory: str | Path | None = None
 ) -> dict[str, Any]:
@@ -208,7 +198,6 @@ def _job(
         "wanted": wanted,
         "chip": architecture,
         "features": f"+ptx{_ptx_version(architecture)}",
-        "ids": _ids_text(_ids(module)),
         "libdevice": find_tool("libdevice", toolchain).path if called else None,
         "called": called,
         "keep": None if directory is None else str(directory),
@@ -229,7 +218,7 @@ def _by_llvmlite(
     module: ModuleOp, architecture: str, toolchain: Toolchain, wanted: str, directory: str | Path | None
 ) -> str:
     job = _job(module, architecture, toolchain, wanted, directory)
-    with _borrow_llvmlite(toolchain) as tool:
+    with borrow_llvmlite(toolchain) as tool:
         answer, said = _answer(tool, job)
         text = answer["result"]
         if wanted == "ptx":
@@ -320,25 +309,12 @@ def _ids(module: ModuleOp) -> list[IdFunction]:
 
 
 def _ids_text(ids: Sequence[IdFunction]) -> str:
-    """LLVM IR that defines the functions: the range of an id is metadata, which MLIR cannot write (see xla-convert-ids-to-calls).
-
-    Attributes also say that block ids are below 2^24, or below the launch's number if that is larger: with blocks of 128 threads the
-    number of a thread is then nonnegative and does not wrap.
-    """
-    lines = [
-        f"declare i32 @llvm.nvvm.read.ptx.sreg.{register}()"
-        for register in dict.fromkeys(own_id.register for own_id in ids)
-    ]
+    """LLVM IR that defines the functions, for tools that read MLIR, which cannot write the range of an id as metadata."""
+    registers = dict.fromkeys(own_id.register for own_id in ids)
+    lines = [f"declare i32 @llvm.nvvm.read.ptx.sreg.{register}()" for register in registers]
     for number, own_id in enumerate(ids):
-        wide = f"range(i32 0, {max(own_id.high, _BLOCK_IDS)}) " if own_id.register.startswith("cta") else ""
-        lines += (
-            f"define linkonce_odr i32 @{own_id.name}() alwaysinline nounwind willreturn memory(none) {{",
-            f"  %id = call {wide}i32 @llvm.nvvm.read.ptx.sreg.{own_id.register}(), !range !{number}",
-            "  ret i32 %id",
-            "}",
-            f"!{number} = !{{i32 {own_id.low}, i32 {own_id.high}}}",
-        )
-    return "\n".join((*lines, "")) if lines else ""
+        lines += (own_id.llvm_ir("linkonce_odr", f"!{number}"), f"!{number} = {own_id.bounds_text}")
+    return "\n".join((*lines, ""))
 
 
 def _keep(directory: str | Path | None, name: str, data: bytes) -> None:

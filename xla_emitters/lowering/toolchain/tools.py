@@ -20,6 +20,7 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
@@ -28,7 +29,7 @@ from xla_emitters.errors import ToolError, UsageError
 from xla_emitters.settings import AUTO, TOOLCHAIN, VARIABLES, Toolchain
 from xla_emitters.support.extras import install_command, version_read
 from xla_emitters.support.late_dataclass import dataclass
-from xla_emitters.support.processes import STAGE, RunningTool
+from xla_emitters.support.processes import STAGE, ResidentTool, RunningTool, borrow_tool
 
 LLVM_MAJOR = 22
 _SYSTEM_HAS_APT = sys.platform == "linux"
@@ -282,6 +283,29 @@ def choose_way(toolchain: Toolchain) -> Choice:
     details = (*first.details, *(line for error in others for line in (error.message, *error.details)))
     help = "; or: ".join(filter(None, (error.help for error in missing)))
     raise ToolError(first.message, stage=STAGE, details=details, help=help)
+
+
+def borrow_llvmlite(toolchain: Toolchain) -> ResidentTool:
+    """A process with llvmlite, ready for jobs; starts one if none is idle."""
+    tool = find_tool("llvmlite", toolchain)
+    # -I -S: it needs the standard library and llvmlite alone, and starts faster without the rest.
+    command = (sys.executable, "-I", "-S", LLVM_PROCESS, str(Path(tool.path).parent), _libdevice_of(toolchain))
+    return borrow_tool((*command, *LLVM_OPTIONS, *LINE_OPTIONS), tool.name)
+
+
+def _libdevice_of(toolchain: Toolchain) -> str:
+    """The file of libdevice; "" without one, which only kernels that call it refuse."""
+    try:
+        return find_tool("libdevice", toolchain).path
+    except ToolError:
+        return ""
+
+
+def start_llvmlite(toolchain: Toolchain) -> None:
+    """Starts llvmlite if it is the way to PTX, to load while the compiler is imported; what is missing, the compilation says."""
+    with suppress(ToolError, UsageError):
+        if choose_way(toolchain).way is PtxWay.LLVMLITE:
+            borrow_llvmlite(toolchain).stop()
 
 
 def ptx_reason_missing(toolchain: Toolchain) -> str | None:

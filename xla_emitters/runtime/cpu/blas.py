@@ -2,10 +2,10 @@
 
     gemm = gemm_of((8, 4, 128, 16), (8, 4, 16, 128), ...)          [batch, rows, terms] x [batch, terms, columns], by strides
     products = gemm.calls("f32", threads, code.address)            what to call, with offsets from three addresses
-    products.point(0, address) ...; products.run(0, len(products))
+    products.point(0, address) ...                                 a row of a chain: products.code, products.address, 0, len(products)
 
 The package's OpenBLAS is a copy of its own, beside NumPy's: here it always computes on one thread, so that a sum's order depends on the
-sizes alone, and threads share the calls of a large product (`threads.share`), none of which waits for another.
+sizes alone, and threads share the calls of a large product (`thread_team`), none of which waits for another.
 Operands are row major. Where the dimensions of a group (batch, rows, terms, columns) are not next to each other in memory, batch dimensions
 need no copy, and for other groups the operand is copied first.
 Source: the BLAS standard, C interface. `cblas_?gemm_batch_strided` of OpenBLAS is not used: docs/decisions/25.
@@ -30,16 +30,14 @@ from xla_emitters.lowering.cpu.blas_calls import LEFT, RESULT, RIGHT, ROW, ROW_M
 PLAIN, TRANSPOSED = 111, 112
 MOST = 1 << 31
 """BLAS's integers have 32 bits."""
-SHARED_WORK = 1 << 22
-"""Multiplications from which on threads share a product: below, waking a thread takes longer."""
+SHARED_WORK = 1 << 19
+"""Multiplications from which on threads may share a product: its first runs try whether that is faster."""
 PIECES, LEAST_EXTENT = 4, 32
 """Calls per thread of a shared product; rows or columns of the smallest."""
 MOST_MATRICES = 4096
 """Of a batch: more calls of small matrices take longer than NumPy's loop."""
 Dims: TypeAlias = Sequence[int]
 StepOf: TypeAlias = Callable[[str], int]
-_LOOP = ctypes.CFUNCTYPE(None, ctypes.c_size_t, ctypes.c_int64, ctypes.c_int64)
-"""Machine code that takes the address of its words and a range of the table."""
 
 
 @cache
@@ -78,7 +76,6 @@ class Products:
         rows: Sequence[Sequence[int]],
     ) -> None:
         self.code, self._operands = step_of(name), operands
-        self._loop = _LOOP(self.code)
         self._table = (ctypes.c_int64 * (ROW * len(rows)))(*(number for row in rows for number in row))
         function = ctypes.cast(_function(name), ctypes.c_void_p).value or 0
         words = [function, 0, 0, 0, ctypes.addressof(self._table), *forms]
@@ -95,10 +92,6 @@ class Products:
     def point(self, operand: int, address: int) -> None:
         """Sets the address of an operand."""
         self.words[self.word(operand)] = address
-
-    def run(self, first: int, last: int) -> None:
-        """Some of the calls."""
-        self._loop(self.address, first, last)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ import numpy as np
 
 from xla_emitters.library.arguments import pointer
 from xla_emitters.lowering.cpu.cpu_steps import ADDED_TYPES, CHAIN_ROW
-from xla_emitters.program.steps import ArrayPlace, Launch, Step
-from xla_emitters.runtime.block_threads import Shared
+from xla_emitters.program.steps import ArrayPlace, Launch
 from xla_emitters.runtime.walk import Frame, Run
 
 SCRATCH_ALIGNMENT = 64
@@ -30,8 +29,6 @@ ChainCode = ctypes.CFUNCTYPE(None, ctypes.c_size_t, ctypes.c_int64)
 Words: TypeAlias = ctypes.Array[ctypes.c_int64]
 Places: TypeAlias = list[tuple[Words, int]]
 """The words that hold a value, and the place in each."""
-Prepare: TypeAlias = Callable[[Step], Run | None]
-"""Makes a step ready to run; None: there is nothing to do."""
 PlacesOf: TypeAlias = dict[int, Places]
 """Those of several values, by the value's number."""
 
@@ -91,7 +88,7 @@ class Chain:
         rows: Sequence[tuple[int, int, int, int]],
         changing: Changing,
     ) -> None:
-        self._frame, self._code, self.rows, self.changing = frame, code, rows, changing
+        self.frame, self.code, self.rows, self.changing = frame, code, rows, changing
         self._table = (ctypes.c_int64 * (CHAIN_ROW * len(rows)))(*chain.from_iterable(rows))
         self.address, self._count = ctypes.addressof(self._table), len(rows)
         self.set_words = changing.setter(frame)
@@ -101,11 +98,7 @@ class Chain:
 
     def __call__(self) -> None:
         self.set_words()
-        self._code(self.address, self._count)
-
-    def some(self, first: int, last: int) -> None:
-        """Some of the calls, with the words of the last call."""
-        self._code(self.address + first * CHAIN_ROW * ctypes.sizeof(ctypes.c_int64), last - first)
+        self.code(self.address, self._count)
 
     @staticmethod
     def of(chains: Sequence[Chain]) -> Chain:
@@ -113,18 +106,17 @@ class Chain:
         first, changing = chains[0], Changing()
         for each in chains:
             changing.add(each.changing)
-        return Chain(first._frame, first._code, [row for each in chains for row in each.rows], changing)
+        return Chain(first.frame, first.code, [row for each in chains for row in each.rows], changing)
 
 
-class SharedCalls:
-    """The calls of a chain by several threads, in any order: a `Run`."""
+def shared(calls: Chain, parts: int, *, timed: bool) -> Chain:
+    """A call that runs the calls of a chain by several threads, in any order; parameters as for `job_of`."""
+    from xla_emitters.runtime.cpu.thread_team import job_of  # imported here: most programs have small arrays
 
-    def __init__(self, calls: Chain, parts: int) -> None:
-        self._calls, self.shared = calls, Shared(calls.some, len(calls), parts)
-
-    def __call__(self) -> None:
-        self._calls.set_words()
-        self.shared()
+    if (job := job_of(calls.address, len(calls), parts, timed=timed)) is None:
+        return calls
+    calls.frame.kept += [calls, job]
+    return Chain(calls.frame, calls.code, [(job.code, job.address, 0, 0)], calls.changing)
 
 
 class LaunchWords:

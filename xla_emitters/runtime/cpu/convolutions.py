@@ -28,10 +28,12 @@ from xla_emitters.dtypes import Array, dtype
 from xla_emitters.library.arguments import pointer
 from xla_emitters.library.convolution import Phase, SpatialWindow, dims_in_order, phases_of
 from xla_emitters.runtime.block_threads import share, thread_count
-from xla_emitters.runtime.cpu.blas import PIECES, SHARED_WORK, multiply
+from xla_emitters.runtime.cpu.blas import PIECES, multiply
 
 PATCHES = 1 << 19
 """Most elements of a chunk's patches, unless one row of places has more."""
+SHARED_WORK = 1 << 22
+"""Multiplications from which on threads of Python share a convolution: below, waking one takes longer."""
 LEAST_PLACES, LEAST_FEATURES = 64, 32
 """Of a chunk that threads share: below, a product mostly rearranges its other operand."""
 Convolve: TypeAlias = Callable[[Array, Array, Array], None]

@@ -1,15 +1,15 @@
 """Steps on the CPU: kernels as machine code, products of matrices by BLAS, all other ops in NumPy.
 
 Launches and products that follow each other are called by one call from Python (`code_chain`), and so are the iterations of a loop of them
-(`interpreted_loop`). For large arrays threads share the blocks of a launch: each part of the grid has words of its own.
+(`interpreted_loop`). Threads share the blocks of a launch on large arrays (`thread_team`): each part of the grid has words of its own.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
-from itertools import groupby
+from functools import cached_property
+from itertools import groupby, pairwise
 from math import prod
 
 import numpy as np
@@ -25,9 +25,9 @@ from xla_emitters.dynamic.host.steps_of_buffers import LOOPS, CallableOp
 from xla_emitters.errors import DataError
 from xla_emitters.library.arguments import LETTERS, numpy_type, pointer
 from xla_emitters.lowering.cpu.cpu_steps import CHAIN, COPY
-from xla_emitters.program.steps import ArrayPlace, Call, Launch, Loop, Step
-from xla_emitters.runtime.block_threads import PIECES, Shared, parts_of, share, thread_count
-from xla_emitters.runtime.cpu.code_chain import Chain, ChainCode, Changing, LaunchWords, Prepare, SharedCalls
+from xla_emitters.program.steps import ArrayPlace, Call, Launch, Loop
+from xla_emitters.runtime.block_threads import PIECES, parts_of, thread_count
+from xla_emitters.runtime.cpu.code_chain import Chain, ChainCode, Changing, LaunchWords, shared
 from xla_emitters.runtime.numpy_platform import NumpyPlatform
 from xla_emitters.runtime.walk import Frame, Run
 
@@ -58,19 +58,18 @@ class CpuPlatform(NumpyPlatform):
     def launch(self, frame: Frame, step: Launch) -> Run:
         return super().launch(frame, step) if step.kernel.startswith(LOOPS) else self._launch(frame, step)
 
-    def _launch(self, frame: Frame, step: Launch, *, is_alone: bool = False) -> Run:
-        """A launch of machine code; `is_alone`: by one thread, however large its arrays are."""
+    def _launch(self, frame: Frame, step: Launch) -> Run:
         code, blocks = self._step_of(step.kernel), step.grid[0]
         total = _bytes(frame, step)
         if isinstance(blocks, int) and isinstance(step.shared_bytes, int) and total is not None:
-            parts = 1 if is_alone else parts_of(blocks, total)
+            parts = parts_of(blocks, total)
             pieces = min(blocks, parts * PIECES) if parts > 1 else 1
             words = LaunchWords(frame, step, pieces)
             ends = [blocks * piece // pieces for piece in range(pieces + 1)]
             for piece in range(pieces):
                 words.set_range(piece, ends[piece], ends[piece + 1], step.shared_bytes)
             calls = Chain(frame, self._chain, [(code, address, 0, 0) for address in words.addresses], words.changing)
-            return calls if pieces == 1 else SharedCalls(calls, parts)
+            return calls if pieces == 1 else shared(calls, parts, timed=True)
         return self._at_run(frame, step, code)
 
     @cached_property
@@ -87,37 +86,12 @@ class CpuPlatform(NumpyPlatform):
                 found += group
         return found
 
-    def whole(self, frame: Frame, step: Loop) -> Run:
-        if (found := self._in_code(frame, step, frame.prepare)) is not None:
-            return found
-        condition, body = frame.prepared(step.condition), frame.prepared(step.body)
-        by_steps = frame.by_steps(step, condition, body)
-        # Imported here, and below: most programs have no loop.
-        from xla_emitters.runtime.cpu.timed_loop import TimedLoop
-
-        shared = list[Shared]()
-        for run in (*condition, *body):
-            if isinstance(run, SharedCalls):
-                shared.append(run.shared)
-            elif isinstance(run, TimedLoop):
-                shared += run.shared
-        if not shared:
-            return by_steps
-        loop = TimedLoop(by_steps, shared, lambda: self._in_code(frame, step, partial(self._alone, frame)))
-        frame.later.append(loop.is_decided)
-        return loop
-
-    def _in_code(self, frame: Frame, step: Loop, prepare: Prepare) -> Run | None:
-        """A loop as machine code, with steps that this makes ready; None where not all of them are."""
+    def whole(self, frame: Frame, step: Loop) -> Run | None:
+        # Imported here: most programs have no loop.
         from xla_emitters.lowering.cpu.loop_interpreter import INTERPRETER
         from xla_emitters.runtime.cpu.interpreted_loop import interpreted_loop
 
-        return interpreted_loop(frame, step, self._step_of(INTERPRETER), prepare, self._written)
-
-    def _alone(self, frame: Frame, step: Step) -> Run | None:
-        if isinstance(step, Launch) and not step.kernel.startswith(LOOPS):
-            return self._launch(frame, step, is_alone=True)
-        return frame.prepare(step)
+        return interpreted_loop(frame, step, self._step_of(INTERPRETER), self._written)
 
     def _written(self, frame: Frame, target: ArrayPlace, elements: Array) -> Chain:
         """A call that writes these elements."""
@@ -207,14 +181,12 @@ class CpuPlatform(NumpyPlatform):
             else:
                 changing.point(frame, place.slot, calls.words, calls.word(operand))
         parts = min(threads, len(calls)) if gemm.work >= SHARED_WORK else 1
+        pieces = min(len(calls), parts * PIECES) if parts > 1 else 1
+        ends = [len(calls) * piece // pieces for piece in range(pieces + 1)]
+        rows = [(calls.code, calls.address, first, last) for first, last in pairwise(ends)]
+        run = Chain(frame, self._chain, rows, changing)
         if parts > 1:
-            set_addresses = changing.setter(frame)
-
-            def run() -> None:
-                set_addresses()
-                share(calls.run, len(calls), parts)
-        else:
-            run = Chain(frame, self._chain, [(calls.code, calls.address, 0, len(calls))], changing)
+            run = shared(run, parts, timed=True)
         if not copies:
             return run
 

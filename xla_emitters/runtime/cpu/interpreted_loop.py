@@ -6,7 +6,7 @@
                                                                                        does this loop end at all?  (`repetition`)
                                                                                        a division by zero
 
-A loop with other steps (ops in NumPy, kernels that threads share, sizes that data decide) runs step by step.
+A loop with other steps (ops in NumPy, sizes that data decide) runs step by step.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from xla_emitters.errors import DataError, InternalError
 from xla_emitters.library.arguments import pointer
 from xla_emitters.program.bind import STAGE
 from xla_emitters.program.steps import Loop
-from xla_emitters.runtime.cpu.code_chain import Places, Prepare
+from xla_emitters.runtime.cpu.code_chain import Places
 from xla_emitters.runtime.cpu.loop_rows import LoopRows, Pool, Turns, WriteConstant, rows_of
 from xla_emitters.runtime.repetition import LONG_LOOP, Repetition, asked_after, too_long
 from xla_emitters.runtime.walk import Frame, state_bytes
@@ -38,15 +38,13 @@ InterpreterCode = ctypes.CFUNCTYPE(
 """`loop_interpreter.INTERPRETER`."""
 
 
-def interpreted_loop(
-    frame: Frame, step: Loop, code: int, prepare: Prepare, write: WriteConstant
-) -> InterpretedLoop | None:
+def interpreted_loop(frame: Frame, step: Loop, code: int, write: WriteConstant) -> InterpretedLoop | None:
     """The loop as one step; None where it has steps that are not calls of machine code on memory of known size.
 
-    code            the address of `loop_interpreter.INTERPRETER`
-    prepare, write  as for `rows_of`
+    code   the address of `loop_interpreter.INTERPRETER`
+    write  as for `rows_of`
     """
-    made = rows_of(frame, step, prepare, write)
+    made = rows_of(frame, step, write)
     return None if made is None else InterpretedLoop(frame, made, InterpreterCode(code))
 
 

@@ -44,7 +44,7 @@ from xla_emitters.program.steps import (
     parts_of,
     steps_within,
 )
-from xla_emitters.runtime.cpu.code_chain import Chain, Places, PlacesOf, Prepare, Words
+from xla_emitters.runtime.cpu.code_chain import Chain, Places, PlacesOf, Words
 from xla_emitters.runtime.walk import Frame
 
 WORD = ctypes.sizeof(ctypes.c_int64)
@@ -113,12 +113,11 @@ class LoopRows:
 class _Assembler:
     """See the file's head.
 
-    prepare  makes steps ready to run
-    write    makes a call that writes a constant
+    write  makes a call that writes a constant
     """
 
-    def __init__(self, frame: Frame, step: Loop, prepare: Prepare, write: WriteConstant) -> None:
-        self._frame, self._prepare, self._write = frame, prepare, write
+    def __init__(self, frame: Frame, step: Loop, write: WriteConstant) -> None:
+        self._frame, self._write = frame, write
         self.made, self._count, self._known = LoopRows(), 0, dict[int, int]()
         for slot in _changed(frame, [step]):
             self._slot(slot)
@@ -205,7 +204,7 @@ class _Assembler:
             case Move(pairs):
                 self._move(pairs)
             case Launch() | Call():
-                run = self._prepare(step)
+                run = self._frame.prepare(step)
                 if not isinstance(run, Chain):
                     raise Refused
                 self._calls(run)
@@ -372,9 +371,9 @@ def _is_large(operands: Sequence[Extent], large: set[int]) -> bool:
     return any(each > LARGEST if isinstance(each, int) else each.index in large for each in operands)
 
 
-def rows_of(frame: Frame, step: Loop, prepare: Prepare, write: WriteConstant) -> LoopRows | None:
+def rows_of(frame: Frame, step: Loop, write: WriteConstant) -> LoopRows | None:
     """The rows of a loop; None where a step has none. Parameters as for `_Assembler`."""
     try:
-        return _Assembler(frame, step, prepare, write).made
+        return _Assembler(frame, step, write).made
     except Refused:
         return None

@@ -26,7 +26,7 @@ import numpy as np
 from xla_emitters import library
 from xla_emitters.errors import DataError, ToolError, Unsupported
 from xla_emitters.library.arguments import LETTERS, Array, numpy_type, pattern_type
-from xla_emitters.library.cublas import product, rounds_to_tf32
+from xla_emitters.library.cublas import RepeatedProduct, rounds_to_tf32
 from xla_emitters.program.bind import STAGE
 from xla_emitters.program.step_values import LaunchDimensions
 from xla_emitters.program.steps import ArrayPlace, Call, Launch, NumberSlot
@@ -220,7 +220,7 @@ class CupyPlatform(NumpyCalls):
             raise DataError(f"%{step.name}: its result is not of {list(out.shape)}", stage=STAGE)
         matmul, places = self._cupy.matmul, (*step.reads, *step.writes)
         if rounds_to_tf32(config) and types == {"f32"}:
-            matmul = partial(product, names=("f32", "f32"), xp=self._cupy)
+            matmul = RepeatedProduct(self._cupy)
         one, other, result = (
             matrices.reader(frame, place) for matrices, place in zip((left, right, out), places, strict=True)
         )

@@ -13,10 +13,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir import gpu
-from xla_emitters.dialects.mlir.gpu import (
-    ShuffleMode,
-    ShuffleOp,
-)
+from xla_emitters.dialects.mlir.gpu import ShuffleOp
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import Array
 from xla_emitters.rewrite.kernel_entry import DIMENSIONS
@@ -99,14 +96,14 @@ RULES.of_machine(lambda machine: scalars.constant(INDEX, -(-machine.launch.threa
 
 @RULES.kernel(ShuffleOp)
 def shuffle(op: ShuffleOp, machine: Machine, value: Value, offset: Array, width: Array) -> list[Value]:
-    mode, form = op.mode.data, form_of(op.value.type)
+    mode, form = op.mode.word.data, form_of(op.value.type)
     lane = lane_numbers(machine)
     match mode:
-        case ShuffleMode.Xor:
+        case "xor":
             source = lane ^ offset
-        case ShuffleMode.Up:
+        case "up":
             source = lane - offset
-        case ShuffleMode.Down:
+        case "down":
             source = lane + offset
         case _:
             source = np.zeros_like(lane) + offset

@@ -40,7 +40,7 @@ RULES.elementwise(index.CASTS["castu"])(partial(integer_conversion, reading=unsi
 
 @RULES.elementwise(index.CmpOp)
 def cmp(op: Any) -> Binary:
-    return compare_integers(INDEX, list(index.Predicate).index(op.pred.data))
+    return compare_integers(INDEX, index.PredicateAttr.WORDS.index(op.pred.word.data))
 
 
 @RULES.op(index.SizeOfOp)

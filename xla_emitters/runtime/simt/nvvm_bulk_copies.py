@@ -150,43 +150,67 @@ class Box:
         shape, strides = (*reversed(self.shape), self.size), (*reversed(self.strides), 1)
         return np.lib.stride_tricks.as_strided(view, shape, strides)
 
-    def shared(self, machine: Machine, op: Operation, lane: Lane, address: int, is_store: bool) -> tuple[Array, Array]:
-        """The box in shared memory, and where each 16 bytes of it lie."""
+    def loaded(self, machine: Machine, op: Operation, lane: Lane) -> Array:
+        """The elements, outermost dimension first, then their bytes; filled outside the array."""
+        values = np.zeros((*reversed(self.counts), self.size), np.uint8)
+        if self.found["fill_mode"] and (kind := _number(self.element)).is_float:
+            values[...] = to_bits(kind, constant(kind, np.nan)).reshape(-1).view(np.uint8)
+        if not self.is_empty:
+            values[self.inside] = self.array(machine, op, lane, False)
+        return values
+
+    def shared(
+        self, machine: Machine, op: Operation, lane: Lane, address: int, count: int, is_store: bool
+    ) -> tuple[Array, Array]:
+        """`count` such boxes in shared memory, one behind the other, and where each 16 bytes of them lie."""
         if address % _LINE:
             machine.memory.fail(op, lane, f"uses an address of shared memory that is not aligned to {_LINE} bytes")
-        view = machine.memory.piece(op, lane, address, self.bytes, is_store)
-        places = address + np.arange(0, self.bytes, 16)
+        view = machine.memory.piece(op, lane, address, count * self.bytes, is_store)
+        places = address + np.arange(0, count * self.bytes, 16)
         return view, (swizzled(places, self.swizzle or 16) - address) // 16
 
 
-def tensor_load(op: Operation, machine: Machine, to: Array, of: Array, *coordinates: Array) -> Array:
+def _boxes(
+    machine: Machine, op: Operation, address: Array, given: tuple[Array, ...], lane: Lane, rows: int
+) -> list[Box]:
+    """The boxes of one copy: several, each of one row, for a column and the numbers of the rows."""
+    numbers = [_at(machine, each, lane) for each in given]
+    coordinates = [[numbers[0], row] for row in numbers[1:]] if rows > 1 else [numbers]
+    boxes = [Box(machine, op, _at(machine, address, lane), each, lane) for each in coordinates]
+    if rows > 1 and boxes[0].counts[1] != 1:
+        machine.memory.fail(op, lane, "copies rows one by one, but the tensor map's box has several")
+    return boxes
+
+
+def tensor_load(op: Operation, machine: Machine, to: Array, of: Array, *coordinates: Array, rows: int = 1) -> Array:
     """Returns how many bytes it completes."""
     total = np.zeros(machine.shape, np.int32)
     for lane in lanes_of(machine):
-        box = Box(machine, op, _at(machine, of, lane), [_at(machine, c, lane) for c in coordinates], lane)
-        values = np.zeros((*reversed(box.counts), box.size), np.uint8)
-        if box.found["fill_mode"] and (kind := _number(box.element)).is_float:
-            values[...] = to_bits(kind, constant(kind, np.nan)).reshape(-1).view(np.uint8)
-        if not box.is_empty:
-            values[box.inside] = box.array(machine, op, lane, False)
-        view, places = box.shared(machine, op, lane, _at(machine, to, lane), True)
+        boxes = _boxes(machine, op, of, coordinates, lane, rows)
+        values = np.concatenate([box.loaded(machine, op, lane) for box in boxes])
+        view, places = boxes[0].shared(machine, op, lane, _at(machine, to, lane), rows, True)
         view.reshape(-1, 16)[places] = values.reshape(-1, 16)
-        total[lane] = box.bytes
+        total[lane] = rows * boxes[0].bytes
     return total
 
 
-def tensor_store(op: Operation, machine: Machine, to: Array, of: Array, *coordinates: Array, update: str = "") -> None:
+def tensor_store(
+    op: Operation, machine: Machine, to: Array, of: Array, *coordinates: Array, update: str = "", rows: int = 1
+) -> None:
     for lane in lanes_of(machine):
-        box = Box(machine, op, _at(machine, to, lane), [_at(machine, c, lane) for c in coordinates], lane)
-        view, places = box.shared(machine, op, lane, _at(machine, of, lane), False)
-        values = view.reshape(-1, 16)[places].reshape(*reversed(box.counts), box.size)
-        if not box.is_empty:
-            _write(box.array(machine, op, lane, True), values[box.inside], update, box.element)
+        boxes = _boxes(machine, op, to, coordinates, lane, rows)
+        view, places = boxes[0].shared(machine, op, lane, _at(machine, of, lane), rows, False)
+        for box, values in zip(boxes, view.reshape(-1, 16)[places].reshape(rows, -1), strict=True):
+            if not box.is_empty:
+                elements = values.reshape(*reversed(box.counts), box.size)
+                _write(box.array(machine, op, lane, True), elements[box.inside], update, box.element)
 
 
 _KERNELS: dict[str, Kernel] = {
     **{"cp.async.bulk": bulk, "cp.async.bulk.store": bulk, "cp.async.bulk.warp": by_first_lane},
     **{"cp.async.bulk.tensor.load": tensor_load, "cp.async.bulk.tensor.store": tensor_store},
+    "cp.async.bulk.tensor.load.gather4": partial(tensor_load, rows=4),
+    "cp.async.bulk.tensor.store.scatter4": partial(tensor_store, rows=4),
 }
 
 

@@ -36,7 +36,12 @@ from xla_emitters.runtime.simt.scalars import F32, F64, INDEX, form_of, integer
 
 LANE = np.arange(WARP_SIZE)
 GROUP, WITHIN = LANE // 4, LANE % 4
-_EIGHTS = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
+_FLOATS: dict[str, Any] = {
+    **{"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2},
+    **{"e3m2": ml_dtypes.float6_e3m2fn, "e2m3": ml_dtypes.float6_e2m3fn, "e2m1": ml_dtypes.float4_e2m1fn},
+}
+_MASKS = {"e3m2": 63, "e2m3": 63, "e2m1": 15}
+"""Type of less than 8 bits -> those of a byte that it has."""
 
 
 @cache
@@ -49,6 +54,12 @@ def matrix_intrinsic(name: str) -> Kernel | None:
     match = re.fullmatch(r"(ld|st)matrix\.sync\.aligned\.m8n8\.x([124])(\.trans)?\.b16", name)
     if match is not None:
         return partial(_ldmatrix if match[1] == "ld" else _stmatrix, int(match[2]), match[3] is not None)
+    match = re.fullmatch(r"ldmatrix\.sync\.aligned\.m(8|16)n16\.x([124])(?:\.trans)?\.b8(?:x16\.b(\d)x16_p\d+)?", name)
+    if match is not None:
+        return partial(_ldmatrix_bytes, int(match[1]), int(match[2]), int(match[3] or 8))
+    match = re.fullmatch(r"stmatrix\.sync\.aligned\.m16n8\.x([124])\.trans\.b8", name)
+    if match is not None:
+        return _stmatrix_bytes
     if name == "movmatrix.sync.aligned.m8n8.trans.b16":
         return _movmatrix
     return None
@@ -57,22 +68,26 @@ def matrix_intrinsic(name: str) -> Kernel | None:
 # ---------------------------------------------------------------------------------------------- mma
 
 
-def elements_of(word: str, registers: Array) -> Array:
-    """The numbers in registers (..., registers) as float64 (..., registers, elements of one), the lowest bits first."""
+def elements_of(word: str, registers: Array, bits: int = 0) -> Array:
+    """The numbers in registers (..., registers) as float64 (..., registers, elements of one), the lowest bits first.
+
+    bits  of an element, by default its type's
+    """
     if word == "f64":
         return registers[..., None]
     words = registers.view(np.uint32)[..., None]
     if word == "tf32":
         # The lower 13 bits are not used.
         return (words & np.uint32(0xFFFF_E000)).view(F32).astype(F64)
-    bits = BITS[word]
+    bits = bits or BITS[word]
     parts = words >> np.arange(0, 32, bits, dtype=np.uint32) & np.uint32((1 << bits) - 1)
     if word == "f16":
         return parts.astype(np.uint16).view(np.float16).astype(F64)
     if word == "bf16":
         return (parts << np.uint32(16)).view(F32).astype(F64)
-    if word in _EIGHTS:
-        return parts.astype(np.uint8).view(_EIGHTS[word]).astype(F64)
+    if word in _FLOATS:
+        middle = parts >> np.uint32(2 * (word == "e2m1" and bits == 8))
+        return (middle & _MASKS.get(word, 255)).astype(np.uint8).view(_FLOATS[word]).astype(F64)
     numbers = parts.astype(np.int64)
     sign = 1 << bits - 1
     return ((numbers ^ sign) - sign if word[0] == "s" else numbers).astype(F64)
@@ -105,7 +120,7 @@ def _mma(mma: Mma, op: Operation, machine: Machine, *operands: Any) -> Value:
     of_a, of_b, of_c = mma.registers
 
     def matrix(machine: Machine, word: str, values: Sequence[Array], rows: int) -> Array:
-        elements = elements_of(word, by_groups(machine, values))
+        elements = elements_of(word, by_groups(machine, values), mma.bits)
         row, column = places(len(values), elements.shape[-1], rows)
         found = np.zeros((*elements.shape[:2], rows, mma.depth))
         found[:, :, row, column] = elements
@@ -114,6 +129,11 @@ def _mma(mma: Mma, op: Operation, machine: Machine, *operands: Any) -> Value:
     whole_warps(machine, op)
     a = matrix(machine, mma.a, operands[:of_a], mma.rows)
     b = matrix(machine, mma.b, operands[of_a : of_a + of_b], 8)
+    if mma.scales:
+        of_factors = operands[-6:]
+        operands = operands[:-6]
+        a = a * _factors(machine, op, mma, 16, *of_factors[:3])
+        b = b * _factors(machine, op, mma, 8, *of_factors[3:])
     if mma.is_sparse:
         metadata, selector = operands[-2:]
         operands = operands[:-2]
@@ -130,6 +150,27 @@ def _mma(mma: Mma, op: Operation, machine: Machine, *operands: Any) -> Value:
     return tuple(found[..., n].reshape(machine.shape) for n in range(of_c))
 
 
+def _factors(machine: Machine, op: Operation, mma: Mma, rows: int, data: Array, byte: Array, thread: Array) -> Array:
+    """The factor of each element of A, or of B's transpose: (blocks, warps, rows, depth).
+
+    Bytes from `byte` on of some threads of each four: for A those of two threads, of rows group and group + 8; for B those of one.
+    Source: PTX ISA 8.8, 9.7.14.3 "Block scaling"; CUTLASS's SFALayout and SFBLayout, include/cute/atom/mma_traits_sm120.hpp.
+    """
+    first, chosen = machine.uniform(byte), machine.uniform(thread)
+    of_threads = 2 if rows == 16 else 4
+    if first is None or chosen is None or first % mma.scales or not 0 <= first < 4 or not 0 <= chosen < of_threads:
+        machine.refuse(op, np.ones((1, 1), np.bool_), f"takes scales from byte {first} of threads {chosen}")
+    row, start = np.arange(rows), int(first or 0)
+    lane = row % 8 * 4 + (2 * int(chosen or 0) + row // 8 if rows == 16 else int(chosen or 0))
+    words = by_groups(machine, [data]).view(np.uint32)[:, :, lane]
+    codes = words >> np.arange(8 * start, 8 * (start + mma.scales), 8, dtype=np.uint32) & np.uint32(255)
+    if mma.scale == "ue4m3":
+        factors = elements_of("e4m3", codes & np.uint32(127))[..., 0]
+    else:
+        factors = np.where(codes == 255, np.nan, np.ldexp(1.0, codes.astype(np.int64) - 127))
+    return factors.repeat(mma.depth // mma.scales, axis=-1)
+
+
 def with_zeros(machine: Machine, op: Operation, mma: Mma, a: Array, metadata: Array, selector: Array) -> Array:
     """A with its zeros: (blocks, warps, 16, depth) from (blocks, warps, 16, depth / 2).
 
@@ -139,7 +180,7 @@ def with_zeros(machine: Machine, op: Operation, mma: Mma, a: Array, metadata: Ar
     """
     width = 2 if mma.a == "tf32" else 4
     row, chunk = np.arange(16)[:, None], np.arange(mma.depth // width)[None, :]
-    has_halves, threads = BITS[mma.a] > 8, mma.depth // width // 4
+    has_halves, threads = mma.bits > 8, mma.depth // width // 4
     first = machine.uniform(selector)
     if first is None or not 0 <= first < 4 // threads:
         machine.refuse(op, np.ones((1, 1), np.bool_), f"takes metadata of threads {first}, of {4 // threads} choices")
@@ -259,9 +300,9 @@ def _wmma_product(to: str, saturates: bool, a: Array, b: Array, c: Array) -> Arr
 # ---------------------------------------------------------------------------------------------- ldmatrix, stmatrix, movmatrix
 
 
-def _row_address(machine: Machine, op: Operation, address: Array, number: int, row: Array) -> Array:
-    """The address of a row of matrix `number`, of each lane's choice: that of lane 8 * number + row."""
-    found = exchanged(machine, INDEX, address.astype(np.int64), row + 8 * number, np.ones_like(row, np.bool_))
+def _row_address(machine: Machine, op: Operation, address: Array, number: int, row: Array, rows: int = 8) -> Array:
+    """The address of a row of matrix `number`, of each lane's choice: that of lane rows * number + row."""
+    found = exchanged(machine, INDEX, address.astype(np.int64), row + rows * number, np.ones_like(row, np.bool_))
     assert isinstance(found, np.ndarray)
     return found
 
@@ -272,13 +313,13 @@ def _lanes(machine: Machine, numbers: Array) -> Array:
 
 
 def _check_rows(machine: Machine, op: Operation, address: Array, count: int) -> None:
-    """raises ExecutionError for a row that is misaligned; only the first 8 * count lanes have one"""
+    """raises ExecutionError for a row that is misaligned; only the first `count` lanes have one"""
     whole_warps(machine, op)
-    check_alignment(machine, op, np.where(_lanes(machine, LANE) < 8 * count, address, 0), 16)
+    check_alignment(machine, op, np.where(_lanes(machine, LANE) < count, address, 0), 16)
 
 
 def _ldmatrix(count: int, is_transposed: bool, op: Operation, machine: Machine, address: Array) -> Value:
-    _check_rows(machine, op, address, count)
+    _check_rows(machine, op, address, 8 * count)
     group, within = _lanes(machine, GROUP), _lanes(machine, WITHIN)
     found = list[Array]()
     for number in range(count):
@@ -298,7 +339,7 @@ def _ldmatrix(count: int, is_transposed: bool, op: Operation, machine: Machine, 
 
 
 def _stmatrix(count: int, is_transposed: bool, op: Operation, machine: Machine, address: Array, *values: Any) -> None:
-    _check_rows(machine, op, address, count)
+    _check_rows(machine, op, address, 8 * count)
     group, within = _lanes(machine, GROUP), _lanes(machine, WITHIN)
     for number, value in enumerate(values):
         if not is_transposed:
@@ -309,6 +350,41 @@ def _stmatrix(count: int, is_transposed: bool, op: Operation, machine: Machine, 
             start = _row_address(machine, op, address, number, 2 * within + half)
             part = (value.view(np.uint32) >> np.uint32(16 * half)).astype(np.uint16).view(np.int16)
             store_value(op, IntegerType(16), 2, machine, part, start + 2 * group)
+
+
+def _ldmatrix_bytes(rows: int, count: int, bits: int, op: Operation, machine: Machine, address: Array) -> Value:
+    """Rows of 16 elements of 8, 6 or 4 bits become bytes: four neighbours of a row; of 16 rows, of a column and the 8th after it."""
+    _check_rows(machine, op, address, rows * count)
+    group, within = _lanes(machine, GROUP), _lanes(machine, WITHIN)
+
+    def element(number: int, row: Array, column: Array) -> Array:
+        start = _row_address(machine, op, address, number, row, rows)
+        first, last = column * bits // 8, (column * bits + bits - 1) // 8
+        loaded: list[Any] = [load_value(op, i8, 1, machine, start + place) for place in (first, last)]
+        low, high = (byte.view(np.uint8).astype(np.uint32) for byte in loaded)
+        both = low | high << np.uint32(8)
+        return both >> (column * bits % 8).astype(np.uint32) & np.uint32((1 << bits) - 1)
+
+    found = list[Array]()
+    for number in range(count):
+        for half in range(rows // 8):
+            word = np.zeros((1, 1), np.uint32)
+            for place in range(4):
+                row, column = (4 * within + place, group + 8 * half) if rows == 16 else (group, 4 * within + place)
+                word = word | element(number, row, column) << np.uint32(8 * place)
+            found.append(word.view(np.int32))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _stmatrix_bytes(op: Operation, machine: Machine, address: Array, *values: Any) -> None:
+    """The 8 columns of 16 bytes: a lane has two neighbours of row `group`, and two of the 8th after it."""
+    _check_rows(machine, op, address, 8 * len(values))
+    group, within = _lanes(machine, GROUP), _lanes(machine, WITHIN)
+    for number, value in enumerate(values):
+        for place in range(4):
+            start = _row_address(machine, op, address, number, 2 * within + place % 2)
+            part = (value.view(np.uint32) >> np.uint32(8 * place)).astype(np.uint8).view(np.int8)
+            store_value(op, i8, 1, machine, part, start + group + 8 * (place // 2))
 
 
 def _movmatrix(op: Operation, machine: Machine, value: Array) -> Array:

@@ -154,22 +154,22 @@ def _each_member(machine: Machine, form: Form, value: Value, members: Array) -> 
             yield lane, is_there, found
 
 
-_REDUX: dict[nvvm.ReduxKind, OfForm] = {
-    **{nvvm.ReduxKind(name): INTEGER_OPS[name] for name in ("add", "and", "or", "xor")},
-    nvvm.ReduxKind.MAX: INTEGER_OPS["maxs"],
-    nvvm.ReduxKind.MIN: INTEGER_OPS["mins"],
-    nvvm.ReduxKind.UMAX: INTEGER_OPS["maxu"],
-    nvvm.ReduxKind.UMIN: INTEGER_OPS["minu"],
-    nvvm.ReduxKind.FMAX: FLOAT_OPS["maxnum"],
-    nvvm.ReduxKind.FMIN: FLOAT_OPS["minnum"],
+_REDUX: dict[str, OfForm] = {
+    **{name: INTEGER_OPS[name] for name in ("add", "and", "or", "xor")},
+    "max": INTEGER_OPS["maxs"],
+    "min": INTEGER_OPS["mins"],
+    "umax": INTEGER_OPS["maxu"],
+    "umin": INTEGER_OPS["minu"],
+    "fmax": FLOAT_OPS["maxnum"],
+    "fmin": FLOAT_OPS["minnum"],
 }
-_PROPAGATING = {nvvm.ReduxKind.FMAX: FLOAT_OPS["maximum"], nvvm.ReduxKind.FMIN: FLOAT_OPS["minimum"]}
+_PROPAGATING = {"fmax": FLOAT_OPS["maximum"], "fmin": FLOAT_OPS["minimum"]}
 """The float operations for `nan`: a NaN operand gives NaN."""
 
 
 @RULES.op(nvvm.ReduxOp)
 def redux(op: Any) -> Kernel:
-    form, kind = form_of(op.val.type), op.kind.data
+    form, kind = form_of(op.val.type), op.kind.word.data
     combine = (_PROPAGATING if op.nan.value.data else _REDUX)[kind](form)
     takes_magnitudes = bool(op.abs.value.data)
 
@@ -203,15 +203,15 @@ def active_lanes(machine: Machine) -> Array:
 
 @RULES.kernel(nvvm.VoteOp)
 def vote(op: Any, machine: Machine, members: Array, predicate: Array) -> Array:
-    kind = op.kind.data
+    kind = op.kind.word.data
     _check_members(machine, op, members)
     yes, there = _masks(machine, BOOL, predicate, members, np.asarray)
     match kind:
-        case nvvm.VoteKind.BALLOT:
+        case "ballot":
             return yes.view(np.int32)
-        case nvvm.VoteKind.ALL:
+        case "all":
             return yes == there
-        case nvvm.VoteKind.ANY:
+        case "any":
             return yes != 0
         case _:
             return (yes == there) | (yes == 0)
@@ -219,10 +219,10 @@ def vote(op: Any, machine: Machine, members: Array, predicate: Array) -> Array:
 
 @RULES.kernel(nvvm.MatchOp)
 def match_lanes(op: Any, machine: Machine, members: Array, value: Array) -> Value:
-    form, kind = form_of(op.val.type), op.kind.data
+    form, kind = form_of(op.val.type), op.kind.word.data
     _check_members(machine, op, members)
     same, there = _masks(machine, form, value, members, lambda found: found == value)
-    if kind is nvvm.MatchKind.ANY:
+    if kind == "any":
         return same.view(np.int32)
     all_same = same == there
     return np.where(all_same, same, np.uint32(0)).view(np.int32), all_same
@@ -252,21 +252,21 @@ def rcp(op: Operation) -> Unary:
 
 @RULES.kernel(nvvm.ShflOp)
 def shuffle(op: nvvm.ShflOp, machine: Machine, members: Array, value: Array, offset: Array, clamp: Array) -> Value:
-    kind, form = op.kind.data, form_of(op.val.type)
+    kind, form = op.kind.word.data, form_of(op.val.type)
     lane = lane_numbers(machine)
     segment, limit, offset = (clamp >> 8) & 31, clamp & 31, offset & 31
     first = lane & segment
     last = first | (limit & ~segment)
     match kind:
-        case nvvm.ShflKind.BFLY:
+        case "bfly":
             source = lane ^ offset
-        case nvvm.ShflKind.UP:
+        case "up":
             source = lane - offset
-        case nvvm.ShflKind.DOWN:
+        case "down":
             source = lane + offset
         case _:
             source = first | (offset & ~segment)
-    valid = source >= last if kind is nvvm.ShflKind.UP else source <= last
+    valid = source >= last if kind == "up" else source <= last
     _check_members(machine, op, members)
     check_sources(machine, op, source, valid)
     found = exchanged(machine, form, value, source, valid)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache, partial
 
+import ml_dtypes
 import numpy as np
 
 from xla_emitters.dtypes import Array, dtype
@@ -362,11 +363,22 @@ def cvt(rest: Sequence[str]) -> Kernel:
     if mode == "sat":
         return _saturated(to, of)
     target, source = form(to), form(of)
+    if mode == "rs":
+        return partial(_by_chance, target, {"f16": 13, "bf16": 16}[to])
     if source.is_float and target.is_integer:
         return partial(_to_integer, mode, to, of)
     if source.is_integer:
         return partial(_integer_towards, mode, target, of)
     return partial(scalars.convert_float_towards, source, target, MODES[mode])
+
+
+def _by_chance(target: Form, bits: int, values: Array, random: Array) -> Array:
+    """The number without the digits that `target` does not have, after `bits` random bits are added to its first lost digits."""
+    exact, limits = values.astype(F64), ml_dtypes.finfo(target.rounded)
+    last = np.maximum(np.frexp(exact)[1] - 1, limits.minexp) - limits.nmant
+    added = (random & (1 << bits) - 1) * np.ldexp(1.0, last - bits)
+    found = np.ldexp(np.trunc(np.ldexp(np.abs(exact) + added, -last)), last)
+    return scalars.from_float(target, np.where(np.isfinite(exact), np.copysign(found, exact), exact))
 
 
 _WHOLE: dict[str, Unary] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
@@ -454,27 +466,6 @@ def mul_hi(rest: Sequence[str]) -> Binary:
     return run
 
 
-@lanes("mul24", "mad24")
-def mul24(rest: Sequence[str], a: Array, b: Array, *c: Array) -> Array:
-    """Products of 24 bits: `lo` is bits 0 to 31, `hi` bits 16 to 47; `sat` bounds the sum."""
-    part, word = rest[0], rest[-1]
-
-    def narrow(value: Array) -> Array:
-        cut = value.astype(np.int64) & 0xFFFFFF
-        return np.where(cut >= 1 << 23, cut - (1 << 24), cut) if word[0] == "s" else cut
-
-    product = narrow(a) * narrow(b) >> (16 if part == "hi" else 0)
-    total = product + (c[0] if c else 0)
-    return wrap(WORD, np.clip(total, -(1 << 31), (1 << 31) - 1) if "sat" in rest else total)
-
-
-@lanes("sad")
-def sad(rest: Sequence[str], a: Array, b: Array, c: Array) -> Array:
-    of, read = form(rest[0]), reading(rest[0])
-    x, y = read(of, a), read(of, b)
-    return wrap(of, (np.maximum(x, y) - np.minimum(x, y)).astype(of.lanes) + c)
-
-
 def _integer_division(word: str, is_remainder: bool) -> Binary:
     """By zero: all ones, and the dividend as remainder, as hardware does (the ISA leaves it open). The least integer by -1 wraps."""
     of, read = form(word), reading(word)
@@ -519,39 +510,18 @@ def shf(rest: Sequence[str], a: Array, b: Array, c: Array) -> Array:
     return found.astype(np.uint32).view(np.int32)
 
 
-@row("prmt")
-def prmt(rest: Sequence[str]) -> Kernel:
-    """Each nibble of the selector picks a byte of (b:a); its top bit replicates the byte's sign. The other modes make such a selector."""
-    mode = rest[1] if len(rest) > 1 else ""
-
-    def run(a: Array, b: Array, c: Array) -> Array:
-        both = unsigned(WORD, b).astype(np.uint64) << np.uint64(32) | unsigned(WORD, a).astype(np.uint64)
-        selector = unsigned(WORD, c).astype(np.int64)
-        total = np.zeros((1, 1), np.uint64)
-        for number in range(4):
-            nibble = selector >> 4 * number & 15 if not mode else _position(mode, selector & 3, number)
-            byte = both >> (8 * (nibble & 7)).astype(np.uint64) & np.uint64(0xFF)
-            copies = np.where(byte & np.uint64(0x80) != 0, np.uint64(0xFF), np.uint64(0))
-            total = total | np.where(nibble & 8 != 0, copies, byte) << np.uint64(8 * number)
-        return total.astype(np.uint32).view(np.int32)
-
-    return run
-
-
-def _position(mode: str, low: Array, number: int) -> Array:
-    match mode:
-        case "f4e":
-            return low + number
-        case "b4e":
-            return (low - number) & 7
-        case "rc8":
-            return low
-        case "ecl":
-            return np.maximum(low, number)
-        case "ecr":
-            return np.minimum(low, number)
-        case _:
-            return (low & 1) * 2 + (number & 1)
+@lanes("prmt")
+def prmt(rest: Sequence[str], a: Array, b: Array, c: Array) -> Array:
+    """Each nibble of the selector picks a byte of (b:a); its top bit replicates the byte's sign."""
+    both = unsigned(WORD, b).astype(np.uint64) << np.uint64(32) | unsigned(WORD, a).astype(np.uint64)
+    selector = unsigned(WORD, c).astype(np.int64)
+    total = np.zeros((1, 1), np.uint64)
+    for number in range(4):
+        nibble = selector >> 4 * number & 15
+        byte = both >> (8 * (nibble & 7)).astype(np.uint64) & np.uint64(0xFF)
+        copies = np.where(byte & np.uint64(0x80) != 0, np.uint64(0xFF), np.uint64(0))
+        total = total | np.where(nibble & 8 != 0, copies, byte) << np.uint64(8 * number)
+    return total.astype(np.uint32).view(np.int32)
 
 
 @lanes("lop3")
@@ -625,88 +595,6 @@ def fns(rest: Sequence[str], mask: Array, base: Array, n: Array) -> Array:
         found = np.where(is_set & (left == 1), place, found).astype(np.int32)
         left = left - is_set
     return found
-
-
-@lanes("szext")
-def szext(rest: Sequence[str], a: Array, b: Array) -> Array:
-    """The lowest `b` bits, extended."""
-    mode, word = rest
-    count = unsigned(WORD, b).astype(np.int64)
-    count = count & 31 if mode == "wrap" else np.minimum(count, 32)
-    value = a.astype(np.int64) & ((np.int64(1) << count) - 1)
-    is_negative = (word[0] == "s") & (count > 0) & (value >> np.maximum(count - 1, 0) & 1 != 0)
-    return wrap(WORD, np.where(is_negative, value - (np.int64(1) << count), value))
-
-
-@lanes("bmsk")
-def bmsk(rest: Sequence[str], a: Array, b: Array) -> Array:
-    """`b` ones from place `a` on."""
-    start, count = (unsigned(WORD, value).astype(np.int64) for value in (a, b))
-    start, count = (value & 31 if rest[0] == "wrap" else np.minimum(value, 32) for value in (start, count))
-    return wrap(WORD, ((np.int64(1) << count) - 1) << start)
-
-
-def _dot(count: int, rest: Sequence[str]) -> Kernel:
-    """The sum of `c` and of the products of two or four parts of `a` with as many bytes of `b`."""
-    *part, first, second = rest
-    start, bits = 16 if part == ["hi"] else 0, 32 // count
-
-    def run(a: Array, b: Array, c: Array) -> Array:
-        total = c.astype(np.int64)
-        for number in range(count):
-            total = total + _field(first, a, bits * number, bits) * _field(second, b, start + 8 * number, 8)
-        return wrap(WORD, total)
-
-    return run
-
-
-ROWS["dp2a"], ROWS["dp4a"] = partial(_dot, 2), partial(_dot, 4)
-
-
-def _mean(x: Array, y: Array) -> Array:
-    """Rounded up, unless it is negative."""
-    return x + y + (x + y >= 0) >> 1
-
-
-_OF_PARTS: dict[str, Binary] = {
-    **{"vadd": np.add, "vsub": np.subtract, "vavrg": _mean, "vmin": np.minimum, "vmax": np.maximum},
-    "vabsdiff": lambda x, y: np.abs(x - y),
-}
-_COMPARISONS: dict[str, Binary] = {
-    **{"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater},
-    "ge": np.greater_equal,
-}
-
-
-def _of_parts(name: str, count: int, rest: Sequence[str]) -> Kernel:
-    """`vadd4.s32.u32.u32.sat`: in two or four parts of a word, bounded by the result's type; with `add` the sum of the parts and `c`."""
-    first, second = rest[:2] if name == "vset" else rest[1:3]
-    function = _COMPARISONS[rest[2]] if name == "vset" else _OF_PARTS[name]
-    bits = 32 // count
-    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if rest[0] == "s32" else (0, (1 << bits) - 1)
-
-    def run(a: Array, b: Array, c: Array) -> Array:
-        total = c.astype(np.int64) if "add" in rest else np.zeros_like(a, np.int64)
-        for start in range(0, 32, bits):
-            part = function(_field(first, a, start, bits), _field(second, b, start, bits)).astype(np.int64)
-            if "add" in rest:
-                total = total + part
-                continue
-            if "sat" in rest:
-                part = np.clip(part, low, high)
-            total = total | (part & ((1 << bits) - 1)) << start
-        return wrap(WORD, total)
-
-    return run
-
-
-for _name in (*_OF_PARTS, "vset"):
-    ROWS[f"{_name}2"], ROWS[f"{_name}4"] = partial(_of_parts, _name, 2), partial(_of_parts, _name, 4)
-
-
-def _field(word: str, value: Array, start: int, bits: int) -> Array:
-    cut = value.astype(np.int64) >> start & ((1 << bits) - 1)
-    return np.where(cut >= 1 << bits - 1, cut - (1 << bits), cut) if word[0] == "s" else cut
 
 
 @row("read")

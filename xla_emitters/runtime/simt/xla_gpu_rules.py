@@ -96,7 +96,7 @@ def pure_call(op: xla_gpu.PureCallOp, scope: FrameSlots) -> Step:
 
 @RULES.op(WorkgroupIdOp)
 def workgroup_id(op: WorkgroupIdOp) -> Callable[[Machine], Array]:
-    return position_kernel(op, "block_id", op.dimension.data)
+    return position_kernel(op, "block_id", op.dimension.word.data)
 
 
 @RULES.control(xla_gpu.ShuffleReduceOp)

@@ -24,14 +24,12 @@ from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.text.llvm_ir.function_reader import FunctionReader
 from xla_emitters.text.llvm_ir.llvm_ir_lexer import Token
 from xla_emitters.text.llvm_ir.llvm_types import VOID
-from xla_emitters.text.ptx import read_ptx
+from xla_emitters.text.ptx.bodies import PLACE, parsed
 from xla_emitters.text.ptx.flow import ENDS
 from xla_emitters.text.ptx.op_builder import OpBuilder, aggregate, is_float
 from xla_emitters.text.ptx.rows import emit, row_of
-from xla_emitters.text.ptx.syntax import Instruction, PtxModule, Register, registers_in
+from xla_emitters.text.ptx.syntax import Instruction
 
-_PLACE = re.compile(r"\$(\$|\d+|\{)")
-_MODULE = ".version 8.8 .target sm_100a .address_size 64\n"
 _TYPES = {
     "f": "f32",
     "d": "f64",
@@ -142,17 +140,6 @@ def _word(ir_type: Attribute) -> str:
     return "pred" if ir_type == i1 else f"b{bits}" if bits in (8, 16, 32, 64) else ""
 
 
-@lru_cache(256)
-def _parsed(text: str, words: tuple[str, ...]) -> tuple[PtxModule, dict[str, Register]]:
-    """A text in which `$0` is a register of the first type, as the body of a function; and its registers."""
-    registers = "".join(f".reg .{word} %operand{number}; " for number, word in enumerate(words))
-    code = _PLACE.sub(lambda match: "$" if match[1] == "$" else f"%operand{match[1]}", text)
-    module = read_ptx(f"{_MODULE}.func f() {{ {registers}\n{code}\n}}", "inline PTX")
-    body = [item for item in module.functions["f"].body or () if isinstance(item, Instruction)]
-    found = {each.name: each for item in body for operand in item.operands for each in registers_in(operand)}
-    return module, found
-
-
 def ptx(
     r: FunctionReader,
     token: Token,
@@ -170,7 +157,7 @@ def ptx(
     words = (*map(_word, outputs), *(_word(value.type) for value in inputs))
     for number in literals:
         text = re.sub(rf"\${len(outputs) + number}\b", _literal(inputs[number]), text)
-    places = [match[1] for match in _PLACE.finditer(text)]
+    places = [match[1] for match in PLACE.finditer(text)]
     if "" in words or any(place == "{" or (place.isdigit() and int(place) >= len(words)) for place in places):
         raise r.unsupported("PTX with such operands", token)
     try:
@@ -191,7 +178,7 @@ def _emitted(
     text: str, words: tuple[str, ...], inputs: Sequence[SSAValue], outputs: Sequence[Attribute]
 ) -> tuple[Block, list[SSAValue]]:
     """The ops of a text, and the values of its results. raises ParseError, Unsupported"""
-    module, registers = _parsed(text, words)
+    module, registers = parsed(text, words)
     function, block = module.functions["f"], Block()
     e = OpBuilder(module, function, block)
     types = [*outputs, *(value.type for value in inputs)]

@@ -20,36 +20,16 @@ from xla_emitters.text.ptx.rows import BITS, CARRY, FLOATS, INTEGERS, PACKED, SI
 from xla_emitters.text.ptx.syntax import Instruction, Operand, Pair, PtxLiteral, Register
 
 LOGIC = {"and": llvm.AndOp, "or": llvm.OrOp, "xor": llvm.XOrOp}
-WORDS = {"s32", "u32"}
 _ROUNDINGS = "rn rz rm rp"
 _SUMS = {"add": (llvm.AddOp, llvm.FAddOp), "sub": (llvm.SubOp, llvm.FSubOp), "mul": (llvm.MulOp, llvm.FMulOp)}
 
-row("mul24.lo mul24.hi", "t=tt", WORDS)
-row("mad24.lo mad24.hi", "t=ttt", WORDS, "sat")
-row("sad", "t=ttt", INTEGERS)
 row("div rem", "t=tt", INTEGERS)
 row("bfe", "t=tuu", INTEGERS - {"s16", "u16"})
 row("bfi", "t=ttuu", {"b32", "b64"})
 row("bfind", "u=t", INTEGERS - {"s16", "u16"}, "shiftamt")
 row("fns", "t=tuu", {"b32"})
-row("szext bmsk", "t=uu", WORDS | {"b32"}, needs="clamp wrap")
-row("dp4a dp2a.lo dp2a.hi", "u=uuu", WORDS)
 row("shf.l shf.r", "t=ttt", {"b32"}, needs="clamp wrap")
-row("prmt", "t=ttt", {"b32"}, "f4e b4e rc8 ecl ecr rc16")
-
-
-_OF_PARTS = "vadd vsub vavrg vabsdiff vmin vmax"
-
-
-@row(" ".join(f"{name}{count}" for name in _OF_PARTS.split() for count in (2, 4)), "u=uuu", WORDS, "sat add")
-@row("vset2 vset4", "u=uuu", WORDS, "add", needs="eq ne lt le gt ge")
-def of_parts(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
-    """Two halves or four bytes at once; `.add` sums them and `c`. Without masks `c` has no other meaning."""
-    if len(i.types) != (wanted := 2 if i.stem.startswith("vset") else 3):
-        raise e.error(f"'{i.name}' needs {wanted} types")
-    if "sat" in i.parts and "add" in i.parts:
-        raise e.error(f"'{i.name}' has .sat or .add, not both")
-    return e.intrinsic(i.name, [a, b, c], i32)
+row("prmt", "t=ttt", {"b32"})
 
 
 def rounding(i: Instruction) -> str:

@@ -6,6 +6,8 @@ Source: PTX ISA 8.8, 9.7.9.25 to 9.7.9.28 and 9.7.13.15.
 
 from __future__ import annotations
 
+from math import prod
+
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, i1, i8, i32, i64
 from xdsl.ir import Operation, SSAValue
 
@@ -15,7 +17,6 @@ from xla_emitters.dialects.mlir.nvvm_async import (
     CpAsyncCommitGroupOp,
     CpAsyncOp,
     CpAsyncWaitGroupOp,
-    LoadCacheModifier,
     LoadCacheModifierAttr,
 )
 from xla_emitters.dialects.mlir.tensor_maps import offset_of
@@ -35,7 +36,7 @@ def cp_async(
         values.append(e.add(llvm.SelectOp(e.read(more[0], i1), e.constant(i32, 0), e.constant(i32, size))))
     elif more:
         values.append(e.read(more[0], i32))
-    modifier = LoadCacheModifierAttr(LoadCacheModifier(i.parts[2]))
+    modifier = LoadCacheModifierAttr.of(i.parts[2])
     e.do(CpAsyncOp.create(operands=values, properties={"size": IntegerAttr(size, i32), "modifier": modifier}))
 
 
@@ -100,14 +101,15 @@ _ASYNC = "weak shared::cluster mbarrier::complete_tx::bytes v2 v4"
 _REDUCED = {"f16", "bf16", "f32", "f64", "b32", "u32", "s32", "b64", "u64", "s64"}
 _UPDATES = "add min max inc dec and or xor"
 _ENDS = ("mbarrier::complete_tx::bytes", "bulk_group")
+_OF_ALL = "multicast::cluster::all"
 _DIMENSIONS = [f"{count}d" for count in range(1, 6)]
 _BULK = f"{' '.join(_ENDS)} L2::cache_hint multicast::cluster global shared::cta shared::cluster"
-_BOX = f"{' '.join(_DIMENSIONS)} tile"
+_BOX = f"{' '.join(_DIMENSIONS)} tile cta_group::1"
 
 
 @row("cp.async.bulk", "=*", (), _BULK, pure=False)
 @row("cp.reduce.async.bulk", "=*", _REDUCED, f"{_BULK} {_UPDATES} noftz", pure=False)
-@row("cp.async.bulk.tensor", "=*", (), f"{_BULK} {_BOX}", pure=False)
+@row("cp.async.bulk.tensor", "=*", (), f"{_BULK} {_BOX} tile::gather4 tile::scatter4", pure=False)
 @row("cp.reduce.async.bulk.tensor", "=*", (), f"{_BULK} {_BOX} {_UPDATES}", pure=False)
 def bulk(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
     """A copy between global and shared memory, of bytes or of a box of a tensor map; or an update by what is copied."""
@@ -129,6 +131,9 @@ def bulk(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
     name = ("cp.reduce.async.bulk" if update else "cp.async.bulk") + ".tensor" * is_tensor
     name += f".{update}" if update else ".load" * is_tensor if completes else ".store"
     name += f".{e.one_type()}" if update and not is_tensor else ""
+    if (rows := i.among("tile::gather4 tile::scatter4", "")) and (rows == "tile::gather4") != completes:
+        raise e.error(f"'{i.name}': rows are gathered from global memory, and scattered to it")
+    name += rows.replace("tile::", ".")
     ending, size = ".multicast" * is_multicast, more[0]
     if is_tensor and completes:
         size = e.intrinsic(f"{name}{ending}", values, i32)
@@ -150,11 +155,12 @@ def _spaces_of(e: OpBuilder, i: Instruction, is_multicast: bool, completes: bool
 
 
 def _coordinates(e: OpBuilder, i: Instruction, mapped: Operand | None) -> list[SSAValue]:
-    """Of `[map, {x, y}]`."""
+    """Of `[map, {x, y}]`; those of single rows are a column and the numbers of four rows."""
     if not isinstance(mapped, Address) or mapped.coordinates is None:
         raise e.error("expected a tensor map and coordinates in brackets")
     coordinates = mapped.coordinates.elements
-    if f"{len(coordinates)}d" not in i.parts:
+    of_rows = 3 if i.among("tile::gather4 tile::scatter4", "") else 0
+    if f"{len(coordinates) - of_rows}d" not in i.parts or (of_rows and "2d" not in i.parts):
         raise e.error(f"'{i.name}' has {len(coordinates)} coordinates")
     return [e.read_as(operand, "u32") for operand in coordinates]
 
@@ -163,7 +169,8 @@ row("cp.async.bulk.commit_group", "=", to="cp.async.bulk.commit.group", pure=Fal
 row("cp.async.bulk.wait_group", "=n", (), "read", to="cp.async.bulk.wait.group", pure=False)
 row("cp.async.bulk.prefetch.L2.global", "=*", (), "L2::cache_hint", to="", pure=False)
 for _word in _DIMENSIONS:
-    row(f"cp.async.bulk.prefetch.tensor.{_word}.L2.global", "=*", (), "tile L2::cache_hint", to="", pure=False)
+    _HINTS = "tile tile::gather4 L2::cache_hint"
+    row(f"cp.async.bulk.prefetch.tensor.{_word}.L2.global", "=*", (), _HINTS, to="", pure=False)
 
 
 @row("st.async", "=a.a", {"b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64"}, _ASYNC, pure=False)
@@ -181,6 +188,40 @@ def red_async(e: OpBuilder, i: Instruction, place: Operand | None, source: Opera
     """Updates a number of a block of the cluster, and completes its bytes there."""
     update(e, i, None, place, source)
     e.tell("mbarrier.complete_tx.stored", barrier, e.constant(i32, bits_of(TYPES[e.one_type()]) // 8))
+
+
+@row("clusterlaunchcontrol.try_cancel.async", "=aa", {"b128"}, f"shared::cta {_ENDS[0]} {_OF_ALL}", pure=False)
+def try_cancel(e: OpBuilder, i: Instruction, place: SSAValue, barrier: SSAValue) -> None:
+    """No launch is cancelled, since all blocks run here: the answer is 16 bytes of zeros."""
+    if _OF_ALL in i.parts and prod(e.cluster) > 1:
+        raise e.unsupported(f"'{i.name}' in a cluster of several blocks")
+    store(e, i, e.vector([e.constant(i64, 0)] * 2), place)
+    e.tell("mbarrier.complete_tx.stored", barrier, e.constant(i32, 16))
+
+
+@row("clusterlaunchcontrol.query_cancel.is_canceled.pred", "p=.", {"b128"})
+def is_canceled(e: OpBuilder, i: Instruction, answer: Operand | None) -> SSAValue:
+    return e.compare("ne", e.element(e.read_as(answer, "b128"), 0), e.constant(i64, 0))
+
+
+@row(
+    " ".join(f"clusterlaunchcontrol.query_cancel.get_first_ctaid{of}" for of in (".v4", "::x", "::y", "::z")),
+    ".=.",
+    {"b32", "b128"},
+)
+def first_ctaid(e: OpBuilder, i: Instruction, answer: Operand | None) -> None:
+    """Of an answer that nothing is cancelled the ISA leaves it open."""
+    e.check(answer, "b128")
+    for target in registers_of(e, i, i.operands[0]):
+        e.write(target, PtxLiteral(0))
+
+
+@row("st.bulk", "=abn", (), "weak shared::cta", pure=False)
+def st_bulk(e: OpBuilder, i: Instruction, place: SSAValue, size: SSAValue, value: int) -> None:
+    if value:
+        raise e.error(f"'{i.name}' stores zeros")
+    no = IntegerAttr(0, i1)
+    e.do(llvm.INTRINSICS["memset"].create(operands=[place, e.constant(i8, 0), size], properties={"isVolatile": no}))
 
 
 _FIELDS = {

@@ -160,20 +160,33 @@ def cvta(e: OpBuilder, i: Instruction, source: Operand | None) -> SSAValue:
 _WHOLE = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 _WHOLES = INTEGERS | BYTES
 _EIGHT = frozenset({"e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "e2m1x2", "ue8m0x2"})
-_MODES = " ".join(word for word in ROUNDINGS if word != "rs")
 
 
-@row("cvt", ".=*", INTEGERS | {"s8", "u8"} | FLOATS | _EIGHT | {"tf32"}, f"{_MODES} ftz sat satfinite relu")
+@row(
+    "cvt", ".=*", INTEGERS | {"s8", "u8"} | FLOATS | _EIGHT | {"tf32"}, f"{' '.join(ROUNDINGS)} ftz sat satfinite relu"
+)
 def cvt(e: OpBuilder, i: Instruction, *given: Operand | None) -> SSAValue | None:
     if len(types := i.types) != 2:
         raise e.error("'cvt' needs two types")
     to, of = types
     is_pair = to in PAIRS | _EIGHT or of in _EIGHT
-    if len(given) != (wanted := 2 if is_pair and of == "f32" else 1):
+    is_random = "rs" in i.parts
+    if is_random and not (to in PAIRS and of == "f32"):
+        raise e.unsupported(f"'{i.name}'")
+    if len(given) != (wanted := 1 + (is_pair and of == "f32") + is_random):
         raise e.error(f"'{i.name}' takes {1 + wanted} operands, not {len(i.operands)}")
     e.check(i.operands[0], to, is_result=True, may_be_wider=not is_pair and to != "bf16")
+    bits = e.read_as(given[-1], "b32") if is_random else None
+    given = given[:2] if is_random else given
     e.check_all(given, of, may_be_wider=not is_pair and of != "bf16")
     values = [e.flushed(e.read(operand, TYPES[of])) for operand in given]
+    if bits is not None:
+        halves = [e.add(llvm.LShrOp(bits, e.constant(i32, 16))), bits]
+        element = to.removesuffix("x2")
+        found = [
+            e.intrinsic(f"cvt.rs.{element}.f32", each, TYPES[element]) for each in zip(values, halves, strict=True)
+        ]
+        return e.vector([*reversed(found)])
     if is_pair:
         return _packed(e, i, to, of, values)
     (value,), mode = values, i.among(" ".join(ROUNDINGS), "")
@@ -198,10 +211,10 @@ def cvt(e: OpBuilder, i: Instruction, *given: Operand | None) -> SSAValue | None
 def _float_of_float(e: OpBuilder, value: SSAValue, to: str, of: str, mode: str) -> SSAValue:
     if to == of:
         return value
-    if to == "tf32" or mode not in ("", "rn"):
-        return e.intrinsic(f"cvt.{mode}.{to}.{of}", [value], TYPES[to])
     if bits_of(TYPES[to]) > bits_of(TYPES[of]):
         return e.add(llvm.FPExtOp(value, TYPES[to]))
+    if to == "tf32" or mode not in ("", "rn"):
+        return e.intrinsic(f"cvt.{mode}.{to}.{of}", [value], TYPES[to])
     if bits_of(TYPES[to]) == bits_of(TYPES[of]):
         value = e.add(llvm.FPExtOp(value, f32))
     return e.add(llvm.FPTruncOp(value, TYPES[to]))

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dialects.mlir.mma_shapes import SHAPES, SPARSE, Mma, Wgmma, Wmma
+from xla_emitters.dialects.mlir.mma_shapes import KINDS, SHAPES, SPARSE, Mma, Wgmma, Wmma
 from xla_emitters.text.ptx.op_builder import TYPES, OpBuilder
 from xla_emitters.text.ptx.rows import row
 from xla_emitters.text.ptx.syntax import Instruction, Operand, OperandGroup, PtxLiteral, Register
@@ -22,6 +22,8 @@ _SHAPES = " ".join(
         | {f"m16n8k{k}" for depths in SPARSE.values() for k in depths}
     )
 )
+_OF_KINDS = " ".join(f"kind::{kind}" for kind in KINDS)
+_OF_KINDS += " block_scale scale_vec::1X scale_vec::2X scale_vec::4X e3m2 e2m3 e2m1 ue8m0 ue4m3"
 
 
 def _registers(e: OpBuilder, i: Instruction, operand: Operand | None, count: int) -> Sequence[Operand | None]:
@@ -55,23 +57,27 @@ def _word_of(element: str) -> str:
 
 @row(
     "mma.sync.aligned mma.sp.sync.aligned mma.sp::ordered_metadata.sync.aligned",
-    ".=...?..",
+    ".=...?....",
     {"f16", "bf16", "tf32", "f32", "f64", "s8", "u8", "e4m3", "e5m2"},
-    f"{_SHAPES} row col satfinite s32 s4 u4 b1 and xor popc",
+    f"{_SHAPES} row col satfinite s32 s4 u4 b1 and xor popc {_OF_KINDS}",
     pure=False,
 )
 def mma(
-    e: OpBuilder, i: Instruction, a: Operand | None, b: Operand | None, c: Operand | None, *sparsity: Operand | None
+    e: OpBuilder, i: Instruction, a: Operand | None, b: Operand | None, c: Operand | None, *more: Operand | None
 ) -> None:
     if (found := Mma.of(i.name)) is None:
         raise e.unsupported(f"'{i.name}'")
-    if len(sparsity) != 2 * found.is_sparse:
-        raise e.error(f"'{i.name}' takes {4 + 2 * found.is_sparse} operands, not {len(i.operands)}")
+    if len(more) != (wanted := 2 * found.is_sparse + 4 * (found.scales > 0)):
+        raise e.error(f"'{i.name}' takes {4 + wanted} operands, not {len(i.operands)}")
     elements = found.a, found.a, found.to
     each = zip((a, b, c), found.registers, elements, strict=True)
     given = [value for operand, count, element in each for value in _words(e, i, operand, count, element)]
-    if sparsity:
-        metadata, selector = sparsity
+    if found.scales:
+        for scales, chosen in zip(more[::2], more[1::2], strict=True):
+            given.append(e.read_as(scales, "b32"))
+            given += [e.read_as(part, "u16") for part in _registers(e, i, chosen, 2)]
+    elif more:
+        metadata, selector = more
         if not isinstance(metadata, Register) or not isinstance(selector, PtxLiteral):
             raise e.error(f"'{i.name}' has a register of metadata, and the number of the threads whose metadata count")
         given += [e.read_as(metadata, "b32"), e.read(selector, i32)]
@@ -162,24 +168,33 @@ row("wgmma.commit_group.sync.aligned", "=", pure=False)
 row("wgmma.wait_group.sync.aligned", "=n", pure=False)
 
 
-_LDMATRIX = "m8n8 x1 x2 x4 trans shared shared::cta"
+_SHARED = "shared shared::cta"
+_OF_BYTES = f"{_SHARED} x1 x2 x4 trans b8x16 b6x16_p32 b4x16_p64"
 
 
-def _ldmatrix_of(i: Instruction) -> tuple[int, str]:
-    """How many matrices, and the name without state space."""
-    count = i.among("x1 x2 x4")
-    return int(count[1]), f"{i.parts[0]}.sync.aligned.m8n8.{count}{'.trans' * ('trans' in i.parts)}.b16"
+def _without_space(i: Instruction) -> tuple[int, str]:
+    """How many matrices, and the name without state space, `.trans` behind the number."""
+    count, shape = i.among("x1 x2 x4"), i.among("m8n8 m8n16 m16n16 m16n8")
+    types = [part for part in i.parts[3:] if part[0] == "b"]
+    return int(count[1]), ".".join(
+        [i.parts[0], "sync.aligned", shape, count, *["trans"] * ("trans" in i.parts), *types]
+    )
 
 
-@row("ldmatrix.sync.aligned", ".=a", {"b16"}, _LDMATRIX, needs="m8n8", pure=False)
+@row("ldmatrix.sync.aligned", ".=a", {"b16"}, f"{_SHARED} x1 x2 x4 trans", needs="m8n8", pure=False)
+@row("ldmatrix.sync.aligned.m16n16", ".=a", {"b8"}, _OF_BYTES, needs="trans", pure=False)
+@row("ldmatrix.sync.aligned.m8n16", ".=a", (), _OF_BYTES, needs="b8x16", pure=False)
 def ldmatrix(e: OpBuilder, i: Instruction, address: SSAValue) -> None:
-    count, name = _ldmatrix_of(i)
-    _write(e, i, count, "b32", name, [address])
+    count, name = _without_space(i)
+    if ("b8x16" in i.parts) == ("b8" in i.parts or "b16" in i.parts) or count * (1 + ("m16n16" in i.parts)) > 4:
+        raise e.unsupported(f"'{i.name}'")
+    _write(e, i, count * (1 + ("m16n16" in i.parts)), "b32", name, [address])
 
 
-@row("stmatrix.sync.aligned", "=a.", {"b16"}, _LDMATRIX, needs="m8n8", pure=False)
+@row("stmatrix.sync.aligned", "=a.", {"b16"}, f"{_SHARED} x1 x2 x4 trans", needs="m8n8", pure=False)
+@row("stmatrix.sync.aligned.m16n8", "=a.", {"b8"}, f"{_SHARED} x1 x2 x4", needs="trans", pure=False)
 def stmatrix(e: OpBuilder, i: Instruction, address: SSAValue, source: Operand | None) -> None:
-    count, name = _ldmatrix_of(i)
+    count, name = _without_space(i)
     e.tell(name, address, *_words(e, i, source, count, "b32"))
 
 

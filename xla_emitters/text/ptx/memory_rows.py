@@ -16,7 +16,7 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.text.ptx.op_builder import POINTER, TYPES, OpBuilder, pointer_type
-from xla_emitters.text.ptx.rows import ANY, BYTES, SCALAR_FLOATS, row
+from xla_emitters.text.ptx.rows import ANY, BITS, BYTES, FLOATS, INTEGERS, SCALAR_FLOATS, row
 from xla_emitters.text.ptx.syntax import SIZES, Address, Instruction, Operand, OperandGroup, PtxLiteral, Register
 
 HINTS = (
@@ -27,6 +27,8 @@ HINTS = (
 SPACES_OF_NAMES = "global shared local const param shared::cta shared::cluster param::entry param::func"
 _ACCESS = f"v2 v4 v8 {HINTS} {SPACES_OF_NAMES}"
 _MOST_ALIGNMENT = 1 << 23
+_MANY = ANY | FLOATS
+"""Types of accesses of several devices' memory."""
 _MONOTONIC, _ACQUIRE, _RELEASE = 2, 4, 5
 
 
@@ -59,9 +61,11 @@ def scalar_at(address: Operand | None) -> Register | None:
     return base if isinstance(base, Register) and base.is_param else None
 
 
+@row("multimem.ld_reduce", ".=.", _MANY, f"add min max and or xor acc::f32 {_ACCESS}", pure=False)
 @row("ld ldu", ".=.*", ANY | BYTES | {"b128"}, _ACCESS, pure=False)
 def ld(e: OpBuilder, i: Instruction, address: Operand | None, *_: Operand | None) -> None:
-    word, width, space, targets = e.one_type(), width_of(i), i.space, registers_of(e, i, i.operands[0])
+    """`multimem` is of one device here: a reduction of what it has is a load."""
+    word, width, space, targets = _word_in_memory(e), width_of(i), i.space, registers_of(e, i, i.operands[0])
     if "nc" in i.parts and space != "global":
         raise e.error("'.nc' is of .global")
     wanted = [target for target in targets if target is not None or width == 1]
@@ -101,9 +105,16 @@ def _bytes_of(e: OpBuilder, scalar: Register, ir_type: Attribute, offset: int) -
     return e.cast(e.add(llvm.LShrOp(whole, e.constant(whole.type, 8 * offset))), ir_type)
 
 
+def _word_in_memory(e: OpBuilder) -> str:
+    """The type of an access; the bits of a pair."""
+    return "b32" if (word := e.one_type()).endswith("x2") else word
+
+
+@row("multimem.st", "=..", _MANY, _ACCESS, pure=False)
+@row("st.async.release st.async.mmio.release", "=..", ANY | BYTES, "gpu sys global", pure=False)
 @row("st", "=..*", ANY | BYTES | {"b128"}, _ACCESS, pure=False)
 def st(e: OpBuilder, i: Instruction, address: Operand | None, source: Operand | None, *_: Operand | None) -> None:
-    word, width, sources = e.one_type(), width_of(i), registers_of(e, i, source)
+    word, width, sources = _word_in_memory(e), width_of(i), registers_of(e, i, source)
     e.check_all(sources, word, may_be_wider=True)
     if "nc" in i.parts:
         raise e.error("a store has no '.nc'")
@@ -150,6 +161,8 @@ _REDUCTIONS = "add inc dec min max and or xor"
 _UPDATE_HINTS = f"noftz acq_rel {_ACCESS}"
 
 
+@row("multimem.red", "=..", _UPDATE_TYPES, f"{_REDUCTIONS} {_UPDATE_HINTS}", pure=False)
+@row("red.async.release red.async.mmio.release", "=..", INTEGERS | BITS, f"{_REDUCTIONS} gpu sys global", pure=False)
 @row("red", "=.*", _UPDATE_TYPES, f"{_REDUCTIONS} {_UPDATE_HINTS}", pure=False)
 def red(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
     update(e, i, None, *given)

@@ -29,6 +29,7 @@ from xla_emitters.text.ptx.syntax import (
     PtxModule,
     PtxVariable,
     Register,
+    Selected,
     Special,
     SymbolAddress,
 )
@@ -46,6 +47,7 @@ _NUMBERS = (
 _FLAGS = (".noreturn", ".explicitcluster", ".blocksareclusters")
 _NEXT = (".entry", ".func", ".file", ".global", ".const", *_LINKING)
 """What may follow a declaration of a function that has no semicolon, as nvcc wrote it up to CUDA 3."""
+_PARTS = re.compile(r"b[0-7]{1,4}|h[0-3]{1,2}")
 _SPECIAL = re.compile(
     r"%(?:n?tid|n?ctaid|clusterid|nclusterid|cluster_n?ctaid)(?:\.[xyzw])?$"
     r"|%(?:laneid|n?warpid|smid|nsmid|gridid|lanemask_(?:eq|le|lt|ge|gt)|clock|clock_hi|clock64|globaltimer(?:_lo|_hi)?"
@@ -382,6 +384,9 @@ class PtxParser(Declarations):
             return found
         if found is None and _SPECIAL.match(token.text):
             return Special(token.text[1:])
+        name, _, parts = token.text.rpartition(".")
+        if found is None and _PARTS.fullmatch(parts) and isinstance(whole := self.find(name), Register):
+            return Selected(whole, parts)
         return SymbolAddress(self.symbol(token, found), self.offset())
 
     def symbol(self, token: Token, found: OperandGroup | str | None) -> str:

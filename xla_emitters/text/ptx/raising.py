@@ -22,7 +22,7 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.errors import DataError, ParseError, Unsupported
 from xla_emitters.support.source import Source
-from xla_emitters.text.ptx import arithmetic, asynchronous, conversions, matrices, memory_rows, threads
+from xla_emitters.text.ptx import arithmetic, asynchronous, bodies, conversions, matrices, memory_rows, threads
 from xla_emitters.text.ptx.flow import Flow, PtxBlock
 from xla_emitters.text.ptx.op_builder import (
     POINTER,
@@ -55,7 +55,7 @@ from xla_emitters.text.ptx.syntax import (
     registers_in,
 )
 
-TABLES = (arithmetic, asynchronous, conversions, matrices, memory_rows, threads)
+TABLES = (arithmetic, asynchronous, bodies, conversions, matrices, memory_rows, threads)
 """The modules that fill the table of rows when they are imported."""
 MOST_SHARED = 48 << 10
 """Limit of static shared memory of a block, in bytes."""

@@ -1,6 +1,6 @@
 """The table of instructions: what each mnemonic accepts, which operands it writes, and the ops that it becomes.
 
-    row("sad", "t=ttt", INTEGERS)                                    a call of `llvm.nvvm.sad.<type>` of three operands
+    row("bfi", "t=ttuu", {"b32", "b64"})                             a call of `llvm.nvvm.bfi.<type>` of four operands
     row("mbarrier.init", "=au", {"b64"}, to="mbarrier.{1}")          a call of `llvm.nvvm.mbarrier.init`: {n} is a part of the mnemonic
     row("and", "t=tt", BITS, to=llvm.AndOp)                          this op of two operands
     row("pmevent", "=*", modifiers="mask", to="")                    nothing: it has no meaning for the numbers
@@ -127,7 +127,7 @@ def row(
         name = i.name if to is None else to.format(*i.parts)
         given = [e.constant(i32, value) if isinstance(value, int) else value for value in values]
         if form[0] != "=":
-            return e.intrinsic(name, given, TYPES[_words_of(i.parts, form)[form[0]]])  # pyright: ignore[reportArgumentType]
+            return e.intrinsic(name, given, TYPES[result_word(i, form)])
         if name:
             e.tell(name, *given)
         return None
@@ -177,10 +177,7 @@ def _likely(parts: tuple[str, ...]) -> str:
     return nearest(".".join(parts), kin) if kin else nearest(parts[0], alike)
 
 
-WITHOUT_ROW = frozenset(
-    "clusterlaunchcontrol istypep multimem suld suq sured sust tcgen05 tex tld4 txq "
-    "vabsdiff vadd vmad vmax vmin vset vshl vshr vsub".split()
-)
+WITHOUT_ROW = frozenset("istypep suld suq sured sust tcgen05 tex tld4 txq".split())
 """Instructions of the ISA that are not read: their names are no misspellings of others."""
 
 
@@ -258,6 +255,13 @@ def _words_of(parts: tuple[str, ...], form: str) -> Mapping[str, str] | str:
         return f"needs {'two types' if 's' in form else 'one type'}"
     words = {**_WORDS, "t": types[0], "s": types[-1], "v": types[0], "w": _TWICE.get(types[0], "")} if types else _WORDS
     return words if "w" not in form or words["w"] else "has no result of twice the width"
+
+
+def result_word(i: Instruction, form: str) -> str:
+    """The type of the first operand of an instruction, of which it is known that it fits the form."""
+    words = _words_of(i.parts, form)
+    assert not isinstance(words, str), words
+    return words[form[0]]
 
 
 # ---------------------------------------------------------------------------------------------- emission

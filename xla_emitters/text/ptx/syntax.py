@@ -66,6 +66,14 @@ class Negated:
 
 
 @dataclass(frozen=True)
+class Selected:
+    """`%r1.b3`: some bytes or halves of a register, of video instructions. parts: `b3`, `h10` ..."""
+
+    register: Register
+    parts: str
+
+
+@dataclass(frozen=True)
 class Pair:
     """`%r1|%p1`: two results. A part is None where it is `_`."""
 
@@ -89,7 +97,9 @@ class Address:
     coordinates: OperandGroup | None = None
 
 
-Operand: TypeAlias = Register | Special | PtxLiteral | SymbolAddress | Negated | Pair | OperandGroup | Address
+Operand: TypeAlias = (
+    Register | Special | PtxLiteral | SymbolAddress | Negated | Selected | Pair | OperandGroup | Address
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,7 +322,7 @@ def registers_in(operand: Operand | None) -> list[Register]:
     match operand:
         case Register():
             return [operand]
-        case Negated():
+        case Negated() | Selected():
             return [operand.register]
         case Pair():
             return [part for part in (operand.first, operand.second) if part is not None]

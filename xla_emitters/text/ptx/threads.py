@@ -98,7 +98,7 @@ def fence(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
 
 @row("griddepcontrol.wait griddepcontrol.launch_dependents", "=", pure=False)
 def griddepcontrol(e: OpBuilder, i: Instruction) -> None:
-    kind = nvvm.GridDepActionAttr(nvvm.GridDepActionKind(i.parts[1]))
+    kind = nvvm.GridDepActionAttr.of(i.parts[1])
     e.do(nvvm.GriddepcontrolOp.create(properties={"kind": kind}))
 
 
@@ -139,7 +139,7 @@ def _of_warp(op: Any, result: Attribute, kind: Attribute, *operands: SSAValue, *
 def shfl(
     e: OpBuilder, i: Instruction, value: SSAValue, offset: SSAValue, clamp: SSAValue, mask: SSAValue | None = None
 ) -> SSAValue | tuple[SSAValue, ...]:
-    kind, is_pair = nvvm.ShflKind(i.among("up down bfly idx")), isinstance(i.operands[0], Pair)
+    kind, is_pair = i.among("up down bfly idx"), isinstance(i.operands[0], Pair)
     found = e.add(nvvm.ShflOp(kind, mask or e.intrinsic("activemask", [], i32), value, offset, clamp, is_pair))
     return (e.field(found, 0), e.field(found, 1)) if is_pair else found
 
@@ -148,10 +148,10 @@ def shfl(
 @row("vote", ".=p", {"b32", "pred"}, "all any uni ballot", pure=False)
 def vote(e: OpBuilder, i: Instruction, predicate: SSAValue, mask: SSAValue | None = None) -> SSAValue:
     """Without `.sync`, of old architectures: among the threads that are active."""
-    kind = nvvm.VoteKind(i.among("all any uni ballot"))
-    result = i32 if kind is nvvm.VoteKind.BALLOT else i1
+    kind = i.among("all any uni ballot")
+    result = i32 if kind == "ballot" else i1
     members = mask or e.intrinsic("activemask", [], i32)
-    return e.add(_of_warp(nvvm.VoteOp, result, nvvm.VoteKindAttr(kind), members, predicate))
+    return e.add(_of_warp(nvvm.VoteOp, result, nvvm.VoteKindAttr.of(kind), members, predicate))
 
 
 row("activemask", "u=", {"b32"}, to="{0}", pure=False)
@@ -159,10 +159,10 @@ row("activemask", "u=", {"b32"}, to="{0}", pure=False)
 
 @row("match.any.sync match.all.sync", ".=tu", {"b32", "b64"}, pure=False)
 def match(e: OpBuilder, i: Instruction, value: SSAValue, mask: SSAValue) -> SSAValue | tuple[SSAValue, ...]:
-    kind = nvvm.MatchKind(i.parts[1])
-    is_all = kind is nvvm.MatchKind.ALL
+    kind = i.parts[1]
+    is_all = kind == "all"
     result = llvm.LLVMStructType.from_type_list([i32, i1]) if is_all else i32
-    found = e.add(_of_warp(nvvm.MatchOp, result, nvvm.MatchKindAttr(kind), mask, value))
+    found = e.add(_of_warp(nvvm.MatchOp, result, nvvm.MatchKindAttr.of(kind), mask, value))
     return (e.field(found, 0), e.field(found, 1)) if is_all else found
 
 
@@ -170,7 +170,7 @@ def match(e: OpBuilder, i: Instruction, value: SSAValue, mask: SSAValue) -> SSAV
 def redux(e: OpBuilder, i: Instruction, value: SSAValue, mask: SSAValue) -> SSAValue:
     kind = i.among("add min max and or xor")
     prefix = {"f32": "f", "u32": "u"}.get(i.parts[-1], "") if kind in ("min", "max") else ""
-    attribute = nvvm.ReduxKindAttr(nvvm.ReduxKind(f"{prefix}{kind}"))
+    attribute = nvvm.ReduxKindAttr.of(f"{prefix}{kind}")
     flags = {"abs": "abs" in i.parts, "nan": "NaN" in i.parts}
     return e.add(_of_warp(nvvm.ReduxOp, value.type, attribute, value, mask, **flags))
 

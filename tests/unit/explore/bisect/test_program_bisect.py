@@ -118,6 +118,24 @@ def test_a_right_compiler_is_not_blamed() -> None:
     assert search.kernels == 2  # of which one is for sizes that vectors divide
 
 
+DIVIDED = """
+module @m {
+  func.func public @main(%x: tensor<50x3xf32>) -> tensor<50x3xf32> {
+    %three = stablehlo.constant dense<3.0> : tensor<50x3xf32>
+    %d = stablehlo.divide %x, %three : tensor<50x3xf32>
+    return %d : tensor<50x3xf32>
+  }
+}
+""".lstrip()
+
+
+def test_a_division_that_became_a_product_is_not_a_wrong_one() -> None:
+    """Its last bit changes: some of these numbers are not those of x / 3."""
+    x = drawn_inputs(compile_text(DIVIDED, "m.mlir", CompileOptions(record="none")), {}, 0)[0]
+    assert np.any(x * np.float32(1 / 3) != x / np.float32(3))
+    assert searched(DIVIDED).culprit is None
+
+
 @pytest.mark.parametrize(
     ("before", "of"),
     [("disc-canonicalize-reduction", "program"), ("disc-fuse-on-buffer", "program"), ("xla-cse", "program-kernel")],

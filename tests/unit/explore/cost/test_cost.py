@@ -11,7 +11,8 @@ from tools_here import SASS, needs
 import xla_emitters as xe
 from xla_emitters.device import device
 from xla_emitters.errors import UsageError
-from xla_emitters.explore.cost.cost import ProgramCost, instructions_by_origin
+from xla_emitters.explore.cost.cost import instructions_by_origin
+from xla_emitters.pricing.report import ProgramCost
 from xla_emitters.support.units import microseconds
 from xla_emitters.tools.main import main
 

@@ -11,10 +11,10 @@ import pytest
 from in_process import printed, written
 from tools_here import PTX, SASS, needs
 
-from xla_emitters.explore.cost.cost import ProgramCost
 from xla_emitters.explore.cost.cost_by_source import NO_LINE, by_source, source_table
 from xla_emitters.pricing.call_prices import CallCost
 from xla_emitters.pricing.model import KernelCost
+from xla_emitters.pricing.report import ProgramCost
 from xla_emitters.program.outline import Work
 
 

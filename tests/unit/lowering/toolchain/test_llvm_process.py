@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -103,6 +104,17 @@ def test_what_is_between_is_kept(tmp_path: Path) -> None:
     assert "define internal float @__nv_tanhf(float" in (tmp_path / "kernel-linked.ll").read_text()
     assert "define internal i32 @sreg.tid.x.0.128()" in (tmp_path / "kernel-linked.ll").read_text()
     assert "__nv_sinf" not in (tmp_path / "kernel-linked.ll").read_text()
+
+
+@needs("libdevice")
+def test_a_damaged_libdevice_matters_to_kernels_that_call_it(tmp_path: Path) -> None:
+    damaged = tmp_path / "libdevice.bc"
+    damaged.write_bytes(b"no bitcode")
+    toolchain = replace(here(), files=(("libdevice", str(damaged)),))
+    assert ".entry plain(" in compile_to_ptx(parse_ir(PLAIN), "sm_90", toolchain)
+    with pytest.raises(ToolError, match="llvmlite failed: "):
+        compile_to_ptx(ready(TANH), "sm_90", toolchain)
+    assert ".entry plain(" in compile_to_ptx(parse_ir(PLAIN), "sm_90", toolchain)
 
 
 def test_a_crash_of_llvm_is_an_error_of_the_tool() -> None:
@@ -218,7 +230,7 @@ def test_one_that_was_interrupted_is_not_asked_again() -> None:
     with start_compile("sm_90", here()) as compiler:
         tool = compiler._tool
         assert isinstance(tool, ResidentTool)
-    job = {"text": "a", "wanted": "ptx", "chip": "sm_90", "features": "", "ids": "", "called": [], "keep": None}
+    job = {"text": "a", "wanted": "ptx", "chip": "sm_90", "features": "", "called": [], "keep": None}
     with borrow_tool(tool.command, tool.name) as again:
         assert again is tool
         again._process.stdout = cast(Any, Interrupted())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
 from string import ascii_letters
 from typing import Any
@@ -62,8 +63,9 @@ def test_any_dimension_numbers(element: str, seed: int, monkeypatch: pytest.Monk
     for operand, array in enumerate((*operands, found)):
         products.point(operand, pointer(array))
     half = len(products) // 2
-    products.run(half, len(products))
-    products.run(0, half)
+    run = ctypes.CFUNCTYPE(None, ctypes.c_size_t, ctypes.c_int64, ctypes.c_int64)(products.code)
+    run(products.address, half, len(products))
+    run(products.address, 0, half)
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 

@@ -423,7 +423,7 @@ def test_a_number_that_no_iteration_changes_is_read_in_each_run() -> None:
 class StepByStep(CpuPlatform):
     """Loops run step by step."""
 
-    def _in_code(self, *_: Any) -> None:
+    def whole(self, frame: Frame, step: Loop) -> None:
         return None
 
 

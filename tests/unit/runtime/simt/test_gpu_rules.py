@@ -28,7 +28,7 @@ func.func @main(%out: tensor<{BLOCKS * THREADS}x4xindex>) -> tensor<{BLOCKS * TH
   %ty = gpu.thread_id y
   %tz = gpu.thread_id z
   %bx = gpu.block_id x
-  %by = gpu.block_id y
+  %by = xla.workgroup_id y
   %bz = gpu.block_id z
   %row = xla_gpu.apply_indexing #xla_gpu.indexing_map<"(tx, ty, tz, bx, by, bz) -> "
     "(((((bz * 2 + by) * 5 + bx) * 3 + tz) * 2 + ty) * 4 + tx), domain: tx in [0, 3], ty in [0, 1], tz in [0, 2], "

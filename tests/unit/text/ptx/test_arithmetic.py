@@ -626,6 +626,133 @@ def test_comparisons_of_halves_and_bytes(name: str, function: Callable[..., np.n
         same(executed(f"vset{count}.s32.s32.{name}.add {operands}", a, b, c, result=U32), sums.astype(U32))
 
 
+def part_of(value: int, word: str, parts: str) -> int:
+    """The ISA's partSelectSignExtend."""
+    bits = {"b": 8, "h": 16}.get(parts[:1], 32)
+    found = value >> bits * int(parts[1:] or 0) & (1 << bits) - 1
+    return found - (1 << bits) if word == "s32" and found >> bits - 1 else found
+
+
+@pytest.mark.parametrize("name", [name for name in OF_PARTS if name != "vavrg"])
+@pytest.mark.parametrize("types", ["u32.u32.s32", "s32.s32.u32", "u32.s32.s32"])
+@pytest.mark.parametrize(
+    ("of_d", "of_a", "of_b"), [("", "", ""), ("", "b3", "h0"), ("b2", "", "h1"), ("h1", "b0", "b1")]
+)
+def test_arithmetic_of_a_word(name: str, types: str, of_d: str, of_a: str, of_b: str) -> None:
+    """By the ISA's semantics: 9.7.17.1 to 9.7.17.5 in Python's integers, the second operation and the merge too."""
+    a, b, c = integers(U32), integers(U32), integers(U32)
+    result, first, second = types.split(".")
+    bits, start = {"b": 8, "h": 16}.get(of_d[:1], 32), 0
+    start = bits * int(of_d[1:] or 0)
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if result == "s32" else (0, (1 << bits) - 1)
+    found = [
+        OF_PARTS[name](part_of(int(x), first, of_a), part_of(int(y), second, of_b)) for x, y in zip(a, b, strict=True)
+    ]
+    bounded = [min(max(value, low), high) for value in found]
+    operands = f"%d{'.' * bool(of_d)}{of_d}, %a0{'.' * bool(of_a)}{of_a}, %a1{'.' * bool(of_b)}{of_b}"
+    for sat, values in (("", found), (".sat", bounded)):
+        if of_d:
+            mask = (1 << bits) - 1 << start
+            wanted = [int(z) & ~mask | value << start & mask for value, z in zip(values, c, strict=True)]
+            same(executed(f"{name}.{types}{sat} {operands}, %a2;", a, b, c, result=U32), np.array(wanted, U32))
+            continue
+        same(
+            executed(f"{name}.{types}{sat} {operands};", a, b, result=U32),
+            np.array([v % (1 << 32) for v in values], U32),
+        )
+        for update, merge in (("add", lambda x, y: x + y), ("min", min), ("max", max)):
+            wanted = [
+                merge(part_of(value % (1 << 32), result, ""), part_of(int(z), result, "")) % (1 << 32)
+                for value, z in zip(values, c, strict=True)
+            ]
+            same(executed(f"{name}.{types}{sat}.{update} {operands}, %a2;", a, b, c, result=U32), np.array(wanted, U32))
+
+
+def test_comparisons_of_a_word() -> None:
+    a, b, c = integers(U32), integers(U32), integers(U32)
+    truth = np.array([part_of(int(x), "s32", "h1") < part_of(int(y), "u32", "b0") for x, y in zip(a, b, strict=True)])
+    same(executed("vset.s32.u32.lt %d, %a0.h1, %a1.b0;", a, b, result=U32), truth)
+    with np.errstate(over="ignore"):
+        same(executed("vset.s32.u32.lt.add %d, %a0.h1, %a1.b0, %a2;", a, b, c, result=U32), c + truth.astype(U32))
+    same(executed("vset.s32.u32.lt.max %d, %a0.h1, %a1.b0, %a2;", a, b, c, result=U32), np.maximum(c, truth))
+
+
+@pytest.mark.parametrize("types", ["u32.u32.u32", "s32.s32.u32", "s32.u32.u32", "u32.s32.u32"])
+def test_shifts_of_a_word(types: str) -> None:
+    """9.7.17.6: the amount is cut to 5 bits, or 32 where it is more; `.sat` is into the range of the result's type."""
+    a, b, c = integers(U32), RANDOM.integers(0, 70, 256).astype(U32), integers(U32)
+    result, first, _ = types.split(".")
+    low, high = (-(1 << 31), (1 << 31) - 1) if result == "s32" else (0, (1 << 32) - 1)
+    for mode, amounts in (("wrap", [int(n) & 31 for n in b]), ("clamp", [min(int(n), 32) for n in b])):
+        for name, function in (("vshl", lambda x, n: x << n), ("vshr", lambda x, n: x >> n)):
+            found = [function(part_of(int(x), first, "h1"), n) for x, n in zip(a, amounts, strict=True)]
+            wrapped, bounded = [x % (1 << 32) for x in found], [min(max(x, low), high) % (1 << 32) for x in found]
+            same(executed(f"{name}.{types}.{mode} %d, %a0.h1, %a1;", a, b, result=U32), np.array(wrapped, U32))
+            same(executed(f"{name}.{types}.sat.{mode} %d, %a0.h1, %a1;", a, b, result=U32), np.array(bounded, U32))
+            whole = [
+                min(max(function(part_of(int(x), first, ""), n), low), high) for x, n in zip(a, amounts, strict=True)
+            ]
+            got = executed(f"{name}.{types}.sat.{mode}.add %d, %a0, %a1, %a2;", a, b, c, result=U32)
+            same(got, np.array([(x + int(z)) % (1 << 32) for x, z in zip(whole, c, strict=True)], U32))
+
+
+@pytest.mark.parametrize("types", ["u32.u32.u32", "s32.s32.u32", "s32.u32.s32", "s32.s32.s32"])
+@pytest.mark.parametrize("scale", [0, 7, 15])
+def test_products_of_a_word(types: str, scale: int) -> None:
+    """9.7.17.7: the result has a sign where one of the factors has."""
+    a, b, c = integers(U32), integers(U32), integers(U32)
+    _, first, second = types.split(".")
+    final = "s32" if "s32" in (first, second) else "u32"
+    low, high = (-(1 << 31), (1 << 31) - 1) if final == "s32" else (0, (1 << 32) - 1)
+    ending = f".shr{scale}" if scale else ""
+    for one, part in (("", ""), (".po", "b2")):
+        found = [
+            part_of(int(x), first, part) * part_of(int(y), second, "") + part_of(int(z), final, "") + (one == ".po")
+            >> scale
+            for x, y, z in zip(a, b, c, strict=True)
+        ]
+        operands = f"%d, %a0{'.' * bool(part)}{part}, %a1, %a2;"
+        got = executed(f"vmad.{types}{one}{ending} {operands}", a, b, c, result=U32)
+        same(got, np.array([x % (1 << 32) for x in found], U32))
+        got = executed(f"vmad.{types}{one}.sat{ending} {operands}", a, b, c, result=U32)
+        same(got, np.array([min(max(x, low), high) % (1 << 32) for x in found], U32))
+
+
+def test_chosen_halves_and_bytes() -> None:
+    """Parts of both operands, numbered from the first one's lowest; those that are not written are of `c`."""
+    a, b, c = (integers(U32) for _ in range(3))
+    halves = np.stack([a.view(U16)[::2], a.view(U16)[1::2], b.view(U16)[::2], b.view(U16)[1::2]])
+    low, high = halves[3] + halves[0], halves[1] - halves[2]
+    got = executed("vadd2.u32.u32.u32 %d.h0, %a0.h03, %a1.h20, %a2;", a, b, c, result=U32)
+    same(got, low.astype(U32) | c & U32(0xFFFF0000))
+    got = executed("vsub2.u32.u32.u32 %d.h1, %a0.h13, %a1.h20, %a2;", a, b, c, result=U32)
+    same(got, high.astype(U32) << U32(16) | c & U32(0xFFFF))
+    octets = np.concatenate([a.view(np.uint8).reshape(-1, 4), b.view(np.uint8).reshape(-1, 4)], axis=1)
+    wanted = np.maximum(octets[:, [7, 0, 5, 2]], octets[:, [4, 4, 3, 3]])
+    wanted[:, [0, 2]] = c.view(np.uint8).reshape(-1, 4)[:, [0, 2]]
+    got = executed("vmax4.u32.u32.u32 %d.b31, %a0.b2507, %a1.b3344, %a2;", a, b, c, result=U32)
+    same(got, np.ascontiguousarray(wanted).view(U32)[:, 0])
+    got = executed("vadd4.s32.s32.s32.add %d.b21, %a0.b2507, %a1.b4444, %a2;", a, np.zeros_like(b), c, result=U32)
+    octets[:, 4:] = 0
+    signed = octets[:, [7, 0, 5, 2]].view(np.int8).astype(I64)[:, 1:3].sum(axis=1)
+    same(got, (c + signed).astype(U32))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("vadd.u32.u32.u32 %d, %a0.b4, %a0", "vadd.u32.u32.u32 %d, %a0.h2, %a0", "vadd.u32.u32.u32 %d.b0, %a0, %a0"),
+        *("vadd.u32.u32.u32.min %d, %a0, %a0", "vadd.u32.u32.u32 %d, %a0.h10, %a0", "vadd2.u32.u32.u32 %d, %a0, %a0"),
+        *("vadd2.u32.u32.u32 %d, %a0.h1, %a0, %a0", "vadd4.u32.u32.u32 %d.h1, %a0, %a0, %a0"),
+        *("vadd4.u32.u32.u32 %d.b7, %a0, %a0, %a0", "add.u32 %d, %a0.b0, %a0"),
+    ],
+)
+def test_parts_that_there_are_not(text: str) -> None:
+    """ptxas 12.9 refuses them too."""
+    with pytest.raises(XlaEmittersError, match=r"has no parts|takes \d operands|reads a register"):
+        executed(f"{text};", np.zeros(1, U32), result=U32)
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

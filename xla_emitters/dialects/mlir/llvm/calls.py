@@ -297,7 +297,7 @@ class CallOp(QuickOp):
         (inputs, arg_attrs), (outputs, res_attrs) = _parse_call_type(parser)
         values += parser.resolve_operands(operands, inputs, start)
         properties = {
-            "CConv": CallingConventionAttr(convention),
+            "CConv": CallingConventionAttr.of(convention),
             "TailCallKind": TailCallKindAttr(kinds[kind] if kind else TailCallKind.NONE),
             "callee": SymbolRefAttr(callee) if callee else None,
             "var_callee_type": variadic,
@@ -309,7 +309,7 @@ class CallOp(QuickOp):
     def print(self, printer: Printer) -> None:
         printer.print_string(
             words(
-                "" if self.CConv == C_CONVENTION else self.CConv.cconv_name,
+                "" if self.CConv == C_CONVENTION else self.CConv.word.data,
                 "" if self.TailCallKind.data is TailCallKind.NONE else self.TailCallKind.data.value,
             )
             + " "

@@ -48,42 +48,24 @@ from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.attributes import integer
 from xla_emitters.dialects.mlir.function_syntax import parse_func_op_like, print_func_op_like
-from xla_emitters.dialects.mlir.llvm.metadata import MemoryEffectsAttr, UnwindTableKindAttr, VScaleRangeAttr
+from xla_emitters.dialects.mlir.llvm.metadata import (
+    MemoryEffectsAttr,
+    UnwindTableKindAttr,
+    VScaleRangeAttr,
+    WordAttr,
+    word_attribute,
+)
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
 
-CALLING_CONVENTIONS = frozenset(
-    (*upstream.LLVM_CALLING_CONVS, "ptx_kernelcc", "ptx_devicecc", "spir_kernelcc", "spir_funccc", "cc_10", "cc_11")
+CALLING_CONVENTIONS = (
+    *sorted(upstream.LLVM_CALLING_CONVS),
+    *("ptx_kernelcc", "ptx_devicecc", "spir_kernelcc", "spir_funccc", "cc_10", "cc_11"),
 )
 """MLIR's words for calling conventions: xDSL's, and those that it does not know, except those of other processors."""
 
-
-@irdl_attr_definition
-class CallingConventionAttr(ParametrizedAttribute):
-    """`#llvm.cconv<ptx_kernelcc>`: xDSL's knows no kernels."""
-
-    name = "llvm.cconv"
-
-    convention: StringAttr
-
-    def __init__(self, convention: str):
-        super().__init__(StringAttr(convention))
-
-    @property
-    def cconv_name(self) -> str:
-        return self.convention.data
-
-    def verify(self) -> None:
-        if self.cconv_name not in CALLING_CONVENTIONS:
-            raise VerifyException(f"there is no calling convention '{self.cconv_name}'")
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
-        with parser.in_angle_brackets():
-            return [StringAttr(parser.parse_identifier())]
-
-    def print_parameters(self, printer: Printer) -> None:
-        printer.print_string(f"<{self.cconv_name}>")
+CallingConventionAttr = word_attribute("llvm.cconv", *CALLING_CONVENTIONS)
+"""`#llvm.cconv<ptx_kernelcc>`: xDSL's knows no kernels."""
 
 
 _LINKAGES = (
@@ -119,7 +101,7 @@ class LinkageAttr(ParametrizedAttribute):
 EXTERNAL, INTERNAL = LinkageAttr("external"), LinkageAttr("internal")
 """External linkage: visible to other modules."""
 
-C_CONVENTION = CallingConventionAttr("ccc")
+C_CONVENTION = CallingConventionAttr.of("ccc")
 
 # Keywords by number; 0 has none.
 _VISIBILITIES = ("", "hidden", "protected")
@@ -204,7 +186,7 @@ class FuncOp(QuickOp):
         sym_name: str | StringAttr,
         function_type: LLVMFunctionType,
         linkage: LinkageAttr = EXTERNAL,
-        cconv: CallingConventionAttr = C_CONVENTION,
+        cconv: WordAttr = C_CONVENTION,
         visibility: int | IntegerAttr = 0,
         sym_visibility: str | Attribute | None = None,
         body: Region | None = None,
@@ -251,7 +233,7 @@ class FuncOp(QuickOp):
             name,
             LLVMFunctionType(inputs, outputs[0] if outputs else None, is_variadic),
             LinkageAttr(linkage),
-            CallingConventionAttr(convention),
+            CallingConventionAttr.of(convention),
             visibility,
             properties.pop("sym_visibility", None),
             body,
@@ -263,7 +245,7 @@ class FuncOp(QuickOp):
         printer.print_string(
             words(
                 "" if self.linkage == EXTERNAL else self.linkage.linkage.data,
-                "" if self.CConv == C_CONVENTION else self.CConv.cconv_name,
+                "" if self.CConv == C_CONVENTION else self.CConv.word.data,
                 _VISIBILITIES[self.visibility_.value.data],
                 _UNNAMED[self.unnamed_addr.value.data],
             )

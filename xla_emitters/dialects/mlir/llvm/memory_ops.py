@@ -51,14 +51,13 @@ from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
 
 DYNAMIC_INDEX = upstream.GEP_USE_SSA_VAL
+"""In a getelementptr's constant indices: the index is an operand."""
 
 
 @lru_cache(1024)
 def _raw_indices(indices: tuple[int, ...]) -> DenseArrayBase:
     return DenseArrayBase.from_list(i32, indices)
 
-
-"""In a getelementptr's constant indices: the index is an operand."""
 
 ORDERINGS = upstream.ATOMIC_ORDERING_KEYWORDS
 """Atomic ordering's number -> keyword; 0 is not atomic and has none."""

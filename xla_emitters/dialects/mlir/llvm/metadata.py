@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from types import new_class
 from typing import Any, ClassVar, TypeVar
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, IntegerAttr, StringAttr, i64
-from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.ir import Attribute, ParametrizedAttribute, SpacedOpaqueSyntaxAttribute
 from xdsl.irdl import ParamAttrDef, ParamDef, irdl_attr_definition, prop_def
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
@@ -204,6 +205,7 @@ class WordAttr(ParametrizedAttribute):
     __reduce__ = _by_name
 
     @classmethod
+    @cache
     def of(cls, word: str):
         """The attribute that is `word`."""
         return cls(StringAttr(word))
@@ -221,13 +223,27 @@ class WordAttr(ParametrizedAttribute):
             raise VerifyException(f"#{self.name} is one of {', '.join(self.WORDS)}, not {self.word.data}")
 
 
-def word_attribute(name: str, *words: str) -> type[WordAttr]:
-    """The attribute `name`, which is one of `words`."""
+class SpacedWordAttr(WordAttr, SpacedOpaqueSyntaxAttribute):
+    """`#gpu<shuffle_mode xor>`, of which an op's own syntax has the word alone."""
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        return [one_of(*cls.WORDS).parse(parser)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        printer.print_string(self.word.data)
+
+
+def word_attribute(name: str, *words: str, is_spaced: bool = False) -> type[WordAttr]:
+    """The attribute `name`, which is one of `words`.
+
+    is_spaced  whether MLIR writes it as a `SpacedWordAttr`
+    """
 
     def fill(namespace: dict[str, Any]) -> None:
         namespace.update(name=name, WORDS=words, __module__=__name__)
 
-    return _defined(name, WordAttr, fill)
+    return _defined(name, SpacedWordAttr if is_spaced else WordAttr, fill)
 
 
 def _defined(name: str, base: type[BaseT], fill: Callable[[dict[str, Any]], None]) -> type[BaseT]:
