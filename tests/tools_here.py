@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ STEPS = (*PTX, "mlir-translate", "llvm-link", "opt", "llc")
 SASS = (*PTX, "ptxas", "nvdisasm")
 
 
+@cache
 def needs(*names: str) -> pytest.MarkDecorator:
     """Skips a test where one of the tools is missing or of the wrong version."""
     found = find_tools(here())

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.sanitizer import SanitizerOfLaunches
 
 Schedule = Callable[[FusionLoops], None]
+# Of the modules that tests run at several sizes.
+_code_of = lru_cache(maxsize=64)(compile_loops)
 
 
 def scheduled(text: str, schedule: Schedule) -> ModuleOp:
@@ -65,7 +68,7 @@ class Host:
         for op in block.ops:
             match op:
                 case FusionOp():
-                    loops = compile_loops(op)
+                    loops = _code_of(op)
                     loops(*[self.values[value] for value in loops.captured], watchers=self.watchers)
                 case scf.IfOp():
                     taken = op.true_region if self.values[op.cond] else op.false_region

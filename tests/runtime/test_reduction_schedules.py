@@ -192,7 +192,7 @@ def test_the_place_of_the_first_largest(name: str) -> None:
         )
         y, at = np.zeros(x.shape[1 - dim], np.float32), np.zeros(x.shape[1 - dim], np.int32)
         low, zero = np.float32(-np.inf), np.int32(0)
-        run(scheduled(text, schedule), x=x, p=places.copy(), low=np.asarray(low), zero=np.asarray(zero), y=y, at=at)
+        run(loops_of(text, schedule), x=x, p=places.copy(), low=np.asarray(low), zero=np.asarray(zero), y=y, at=at)
         np.testing.assert_array_equal(y, x.max(dim, initial=-np.inf))
         np.testing.assert_array_equal(at, x.argmax(dim) if x.shape[dim] else np.zeros_like(at))
 

@@ -66,10 +66,10 @@ NAMED_ELSEWHERE = {
     "text/llvm_ir/call_reader.py": {"abs"},
     "text/llvm_ir/llvm_constants.py": {"trunc"},
     "text/llvm_ir/ptx_bodies.py": {"ceil", "floor", "round", "trunc"},
-    "text/ptx/arithmetic.py": {"abs", "copysign", "fabs", "fma", "rsqrt", "sqrt"},
+    "text/ptx/arithmetic.py": {"abs", "copysign", "fabs", "fma", "rsqrt", "sqrt", "tanh"},
     "text/ptx/conversions.py": {"ceil", "floor", "trunc"},
     "text/ptx/memory_rows.py": {"fmax", "fmin"},
-    "text/ptx/rows.py": {"abs", "fma", "rsqrt", "sqrt", "tanh"},
+    "text/ptx/rows.py": {"abs", "fma"},
     "text/ptx/threads.py": {"abs"},
     "runtime/simt/nvvm_values.py": set("abs cos fma rsqrt sin sqrt tanh".split()),
     # A machine instruction.

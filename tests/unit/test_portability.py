@@ -46,9 +46,13 @@ def imported(tree: ast.AST) -> Iterator[str]:
             yield node.module
 
 
-# A file without any of these words need not be parsed: parsing all of the package takes 8 s.
-WORDS = POSIX_MODULES | READS_TEXT | {name for names in POSIX_NAMES.values() for name in names}
-SUSPECT = re.compile(rf"\b({'|'.join(sorted(WORDS))})\b")
+# A file without any of these need not be parsed: parsing all of the package takes 8 s.
+FORMS = (
+    *sorted(POSIX_MODULES),
+    *(rf"{module}\.(?:{'|'.join(sorted(names))})" for module, names in POSIX_NAMES.items()),
+    rf"(?:{'|'.join(sorted(READS_TEXT))})\(",
+)
+SUSPECT = re.compile(rf"\b(?:{'|'.join(FORMS)})")
 
 
 def posix_only(tree: ast.AST) -> list[str]:

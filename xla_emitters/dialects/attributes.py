@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -33,7 +34,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
 INDEX = IndexType()
 NONE = NoneAttr()
@@ -125,6 +126,16 @@ class AttributeNumbers:
         number = self._by_value.setdefault(attribute, len(self._by_value))
         self._by_object[id(attribute)] = (attribute, number)
         return number
+
+
+_NUMBERS_OF = WeakKeyDictionary[Operation, AttributeNumbers]()
+
+
+def numbers_of(root: Operation) -> AttributeNumbers:
+    """The numbers of the attributes in an op, which are kept as long as the op: one pass after the other sees mostly the same ones."""
+    if (found := _NUMBERS_OF.get(root)) is None:
+        found = _NUMBERS_OF[root] = AttributeNumbers()
+    return found
 
 
 def unchecked(kind: type[_AttributeT], **fields: Any) -> _AttributeT:

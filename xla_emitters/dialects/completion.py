@@ -27,8 +27,9 @@ from typing import Any, TypeVar, cast
 
 from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.irdl import IRDLOperation, OperandDef, OptPropertyDef, ResultDef
-from xdsl.irdl.operations import BaseAccessor, OpDef, get_accessors_from_op_def
+from xdsl.irdl.operations import BaseAccessor, OpDef
 
+from xla_emitters.dialects.op_definition import members_of
 from xla_emitters.dialects.quick_accessors import quick_accessors
 from xla_emitters.dialects.quick_op import QuickOp, quick_ops
 
@@ -66,7 +67,7 @@ def completed(cls: type[OpT]) -> type[OpT]:
         assembly_format=None if "parse" in members else stated.assembly_format or xdsls.assembly_format,
     )
     checks = [members.get("verify_")] if types else [_check_of(parent), members.get("verify_")]
-    made = get_accessors_from_op_def(definition, _all_of([check for check in checks if check is not None]))
+    made = members_of(definition, _all_of([check for check in checks if check is not None]))
     for name in ("get_irdl_definition", "verify_", "parse", "print", *types, *stated.accessor_names):
         if name in made:
             setattr(cls, name, made[name])

@@ -40,7 +40,7 @@ def isa(arg: Any, hint: TypeForm[_T]) -> TypeGuard[_T]:
         # Attributes have no virtual subclasses, which xDSL's metaclass would look for.
         bases = type(arg).__mro__
         wanted: Any = hint
-        return wanted in bases or (Attribute not in bases and isinstance(arg, wanted))
+        return wanted in bases or (arg is not None and Attribute not in bases and isinstance(arg, wanted))
     return hints.isa(arg, hint)
 
 

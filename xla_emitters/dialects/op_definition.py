@@ -13,6 +13,7 @@ defines all of them. A mistake in a plugin's op is an error at its class, becaus
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from threading import RLock
@@ -82,7 +83,8 @@ class _Waiting:
             if not self.written:
                 return
             own = {name: value for name, value in self.written.items() if value is not _ABSENT}
-            made = _members(_twin(self.cls, own))
+            twin = _twin(self.cls, own)
+            made = members_of(OpDef.from_pyrdl(twin), getattr(twin, "verify_", None))
             for name in (*self.written, *made):
                 if name in made or name in own:
                     setattr(self.cls, name, made[name] if name in made else own[name])
@@ -117,10 +119,12 @@ def _twin(cls: type[Any], own: dict[str, Any]) -> type[Any]:
     return new_class(cls.__name__, cls.__bases__, exec_body=lambda members: members.update({**kept, **own}))
 
 
-def _members(cls: type[Any]) -> dict[str, Any]:
-    """What xDSL's decorator gives a class, but for the format."""
-    definition = OpDef.from_pyrdl(cls)
-    members = get_accessors_from_op_def(replace(definition, assembly_format=None), getattr(cls, "verify_", None))
+def members_of(definition: OpDef, check: Callable[[Any], None] | None) -> dict[str, Any]:
+    """What xDSL's decorator gives a class of this definition, but for the format, which is compiled when it is first used.
+
+    check  the class's `verify_`
+    """
+    members = get_accessors_from_op_def(replace(definition, assembly_format=None), check)
     members["get_irdl_definition"] = classmethod(lambda _: definition)
     if definition.assembly_format is not None:
         members |= _Format(definition.assembly_format, definition).members()

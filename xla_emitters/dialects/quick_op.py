@@ -563,7 +563,11 @@ class QuickOp(IRDLOperation, metaclass=PlainMeta):
             self._successor_uses = ()
             self._successors = ()
         for region in self.regions:
-            region.drop_all_references()
+            region.parent = None
+            for block in blocks_of(region):
+                block.parent = block._next_block = block._prev_block = None
+                for op in ops_of(block):
+                    op.drop_all_references()
 
     def erase(self, safe_erase: bool = True, drop_references: bool = True) -> None:
         """Afterwards the op and its results do not refer to each other: they are freed without the cyclic collector."""

@@ -55,6 +55,7 @@ from xla_emitters.dialects.hlo.types import (
 from xla_emitters.dialects.locations import UNKNOWN, locate
 from xla_emitters.dialects.mlir import arith, func, scf, tensor
 from xla_emitters.dialects.mlir.llvm import INTERNAL
+from xla_emitters.dialects.quick_builder import QuickBuilder
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
 from xla_emitters.dialects.xla_gpu import INDEX, ApplyIndexingOp, PureCallOp
 from xla_emitters.emitters.partitioner import PartitionedComputation, Subgraph
@@ -198,7 +199,7 @@ def emit_functions(
 
 
 @dataclass(eq=False)
-class FunctionBuilder(Builder):
+class FunctionBuilder(QuickBuilder):
     """Inserts into one function: sets every op's location, and reuses equal constants and index computations.
 
     location   the location of ops without one of their own

@@ -25,13 +25,14 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.dialects.hlo.types import element_of, leaf_types, tuple_types
+from xla_emitters.dialects.quick_op import ops_of
 from xla_emitters.dialects.verification import place_from_location
 from xla_emitters.errors import VerifyError
 
 
 def entry_of(module: ModuleOp) -> ComputationOp:
     """The entry computation. raises VerifyError if there is none."""
-    for op in module.ops:
+    for op in ops_of(module.body.block):
         if isinstance(op, ComputationOp) and op.is_entry:
             return op
     raise VerifyError("the module has no entry computation", stage="plan", place=place_from_location(module))

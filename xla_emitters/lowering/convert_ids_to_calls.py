@@ -1,4 +1,4 @@
-"""Replaces thread and block ids with a known range by calls of functions that the toolchain links.
+"""Replaces thread and block ids with a known range by calls of functions that are defined in LLVM IR.
 
     %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
 ->

@@ -126,7 +126,7 @@ class LowerTensorsPass(DevicePass):
 
 def _erase_dead_writes(function: func.FuncOp) -> None:
     """Erases writes without uses: as stores they would change the buffer."""
-    for op in list(function.body.walk(reverse=True)):
+    for op in list(walk(function, reverse=True)):
         if type(op) in WRITES and not any(result.first_use for result in op.results):
             Rewriter.erase_op(op)
 

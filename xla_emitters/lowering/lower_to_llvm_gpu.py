@@ -349,11 +349,11 @@ def _flags(op: Operation) -> dict[str, Attribute]:
     if (exact := op.properties.get("isExact")) is not None:
         flags["isExact"] = exact
     overflow = op.properties.get("overflowFlags")
-    if isinstance(overflow, arith.IntegerOverflowAttr) and overflow.data:
+    if type(overflow) is arith.IntegerOverflowAttr and overflow.data:
         same = llvm.OverflowAttr([llvm.OverflowFlag(flag.value) for flag in overflow.data])
         flags["overflowFlags"] = integer(same.to_int(), i32)
     fastmath = op.properties.get("fastmath")
-    if isinstance(fastmath, arith.FastMathFlagsAttr) and fastmath.data:
+    if type(fastmath) is arith.FastMathFlagsAttr and fastmath.data:
         flags["fastmathFlags"] = llvm.FastMathAttr(fastmath.data)
     return flags
 

@@ -77,7 +77,8 @@ def with_ops(*names: str) -> Wanted:
     ops, dialects = frozenset(names), tuple(name for name in names if name.endswith("."))
 
     def has_some(_: CompileOptions, module: ModuleOp) -> bool:
-        return any(op.name in ops or op.name.startswith(dialects) for op in walk(module))
+        found = {op.name for op in walk(module)}
+        return not ops.isdisjoint(found) or any(name.startswith(dialects) for name in found)
 
     return has_some
 

@@ -27,7 +27,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.traits import IsolatedFromAbove, IsTerminator, SymbolOpInterface
 
-from xla_emitters.dialects.attributes import AttributeNumbers
+from xla_emitters.dialects.attributes import AttributeNumbers, numbers_of
 from xla_emitters.dialects.locations import fuse_locations
 from xla_emitters.dialects.quick_op import operands_of
 from xla_emitters.dialects.verification import successors
@@ -48,7 +48,7 @@ ANY_EPOCH = -1
 
 def cse(root: Operation) -> bool:
     """Merges equal ops inside `root`; returns whether anything changed."""
-    driver = _Cse()
+    driver = _Cse(numbers_of(root))
     for region in root.regions:
         driver.region(region)
     return driver.changed
@@ -87,8 +87,8 @@ _Alone: TypeAlias = tuple[Operation, _Scope, int]
 
 @dataclass
 class _Cse:
+    numbers: AttributeNumbers
     known: dict[Key, Operation] = field(default_factory=dict[Key, Operation])
-    numbers: AttributeNumbers = field(default_factory=AttributeNumbers)
     alone: dict[int, _Alone] = field(default_factory=dict[int, _Alone])  # by the id of the op, which is kept alive
     epoch: int = 0  # reads in the same epoch see the same memory
     epochs: int = 0

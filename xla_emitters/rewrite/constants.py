@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.traits import ConstantLike, IsolatedFromAbove
 
-from xla_emitters.dialects.attributes import AttributeNumbers, integer, name_of_constant
+from xla_emitters.dialects.attributes import AttributeNumbers, integer, name_of_constant, numbers_of
 from xla_emitters.dialects.locations import UNKNOWN
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.quick_accessors import item
@@ -39,9 +39,9 @@ class ConstantPool:
     The location of a constant that several HLO instructions use becomes unknown.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, numbers: AttributeNumbers | None = None) -> None:
         self._known: dict[Block, _Constants] = {}
-        self._numbers = AttributeNumbers()
+        self._numbers = numbers or AttributeNumbers()
         # Those of the last block that was asked for: mostly it is asked for again.
         self._block: Block | None = None
         self._of_block: _Constants = ({}, [])
@@ -80,7 +80,7 @@ class ConstantPool:
 
 def hoist_constants(root: Operation) -> None:
     """Keeps every constant inside `root` once per function, at the function's entry."""
-    pool = ConstantPool()
+    pool = ConstantPool(numbers_of(root))
     for op in [op for op in walk(root) if is_constant(op) and not op.attributes]:
         kept = pool.unique(op, entry_block(op))
         if kept is not op:

@@ -1,4 +1,4 @@
-"""Functions that return a thread or block id with a known range: declared in the IR, defined in the LLVM IR that the toolchain links.
+"""Functions that return a thread or block id with a known range: declared in the IR, defined in LLVM IR.
 
     llvm.func @sreg.tid.x.0.128() -> i32 attributes {xla.register = "tid.x", xla.register_range = #llvm.constant_range<i32, 0, 128>}
 

@@ -28,6 +28,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from xla_emitters.dialects.attributes import numbers_of
 from xla_emitters.dialects.completion import adopt
 from xla_emitters.dialects.locations import UNKNOWN, locate, place_of
 from xla_emitters.dialects.quick_builder import insert_op
@@ -120,7 +121,11 @@ class LocatedRewriter(PatternRewriter):
     ) -> None:
         """As xDSL's, but each op that uses the results is put on the worklist once, and none if there are no new ops."""
         self.has_done_action = True
-        made = (new_ops,) if isinstance(new_ops, Operation) else new_ops
+        made: Sequence[Operation]
+        if isinstance(new_ops, tuple | list):  # first: to be told that one is no op, xDSL's metaclass must be asked
+            made = new_ops
+        else:
+            made = (new_ops,) if isinstance(new_ops, Operation) else new_ops
         if made:
             matched, self.location = self.location, op.location
             self.insert(made[0] if len(made) == 1 else made, InsertPoint.before(op))
@@ -233,7 +238,7 @@ class _GreedyDriver:
         self.fold = fold
         self.ctx = ctx
         self.begin_with = begin_with
-        self.constants = ConstantPool()
+        self.constants = ConstantPool(numbers_of(root))
         self.worklist: Worklist = {}
         self.rewriter = LocatedRewriter(self.worklist, root)
         self.budget = 0

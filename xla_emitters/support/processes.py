@@ -288,9 +288,12 @@ def within(seconds: float, process: int, wait: Callable[[float], bool]) -> bool:
     process  its id
     wait     waits at most the given seconds; returns whether the process has ended, or answered
     """
+    poll = min(POLL_SECONDS, seconds / 4)
+    if wait(poll):  # most do, and need not be looked at
+        return True
     taken = OwnTime(process)
-    while not wait(min(POLL_SECONDS, seconds / 4)):
-        if taken.seconds() >= seconds:
+    while not wait(poll):
+        if taken.seconds() + poll >= seconds:
             return False
     return True
 

@@ -55,12 +55,9 @@ _SUFFIXES = {
 }
 """Kind of a text, a stage for most -> the ending of its file; all others are MLIR."""
 _ENTRIES = {
-    "ptx": re.compile(
-        r"^(?:\t// \.globl[^\n]*\n)?\.visible \.entry (?P<name>[\w$.]+)\(.*?^\}\n(?:[^\S\n]*// -- End function\n)?\n?",
-        re.MULTILINE | re.DOTALL,
-    ),
-    "llvm": re.compile(r'^define ptx_kernel void @"?(?P<name>[\w$.]+)"?\(.*?^\}\n\n?', re.MULTILINE | re.DOTALL),
-    "sass": re.compile(r"^//-+ \.text\.(?P<name>[\w$.]+) .*?(?=^//-|\Z)", re.MULTILINE | re.DOTALL),
+    "ptx": r"^(?:\t// \.globl[^\n]*\n)?\.visible \.entry (?P<name>[\w$.]+)\(.*?^\}\n(?:[^\S\n]*// -- End function\n)?\n?",
+    "llvm": r'^define ptx_kernel void @"?(?P<name>[\w$.]+)"?\(.*?^\}\n\n?',
+    "sass": r"^//-+ \.text\.(?P<name>[\w$.]+) .*?(?=^//-|\Z)",
 }
 """Matches the definition of a kernel's entry in the text of a stage."""
 
@@ -120,7 +117,7 @@ def _text(program: Program, number: int) -> str:
         return program.code
     if (entry := _ENTRIES.get(program.stage)) is not None:
         others = {kernel.name for kernel in kernels} - {name}
-        return entry.sub(lambda found: "" if found["name"] in others else found[0], program.code)
+        return re.sub(entry, lambda found: "" if found["name"] in others else found[0], program.code, flags=re.M | re.S)
     trace = program.traces[number]
     text = trace[program.stage].ir
     if text is None:

@@ -18,17 +18,13 @@ from pathlib import Path
 
 from xla_emitters.errors import DataError
 
-_OF_DUMP = re.compile(r"module_\d+\.[^.]*|.*before_optimizations\.")
+# Patterns are texts here and in the other files of commands: `re` compiles them when a command needs one.
+_OF_DUMP = r"module_\d+\.[^.]*|.*before_optimizations\."
 """How the names of files and folders of a dump begin, up to the module's name."""
-_FORMS = tuple(
-    map(
-        re.compile,
-        (
-            r".*after_optimizations\.txt",
-            r".*after_optimizations\.hlo\.pb(?:\.gz)?",
-            r".*\.(?:snapshot\.-?\d+|hlo_\w*snapshot)(?:\.pb)?(?:\.gz)?",
-        ),
-    )
+_FORMS = (
+    r".*after_optimizations\.txt",
+    r".*after_optimizations\.hlo\.pb(?:\.gz)?",
+    r".*\.(?:snapshot\.-?\d+|hlo_\w*snapshot)(?:\.pb)?(?:\.gz)?",
 )
 """The files of a module that are taken, the best first."""
 _ALONE = (".hlo", ".mlirbc", ".stablehlo", ".pb", ".pb.gz", ".hlo_snapshot")
@@ -47,9 +43,9 @@ def modules_in(directory: str) -> list[Path]:
     dumped: dict[tuple[Path, str], list[Path]] = {}
     alone: list[Path] = []
     for path in (path for path in sorted(root.rglob("*")) if path.is_file()):
-        if (found := _OF_DUMP.match(path.name)) or any(form.fullmatch(path.name) for form in _FORMS):
+        if (found := re.match(_OF_DUMP, path.name)) or any(re.fullmatch(form, path.name) for form in _FORMS):
             dumped.setdefault((path.parent, found[0] if found else path.stem), []).append(path)
-        elif not any(map(_OF_DUMP.match, path.relative_to(root).parts[:-1])):
+        elif not any(re.match(_OF_DUMP, part) for part in path.relative_to(root).parts[:-1]):
             alone.append(path)
     chosen: list[Path] = []
     for paths in dumped.values():
@@ -89,7 +85,7 @@ def only_module_in(directory: str) -> Path:
 
 def _chosen(paths: list[Path]) -> Path | None:
     """The text, which a user can open; the proto if the text leaves out elements of constants, or is not there; or a snapshot."""
-    found = [path for form in _FORMS for path in paths if form.fullmatch(path.name)]
-    if len(found) > 1 and _FORMS[1].fullmatch(found[1].name) and _ELIDED in found[0].read_bytes():
+    found = [path for form in _FORMS for path in paths if re.fullmatch(form, path.name)]
+    if len(found) > 1 and re.fullmatch(_FORMS[1], found[1].name) and _ELIDED in found[0].read_bytes():
         return found[1]
     return next(iter(found), None)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 INPUTS = "--inputs IN.npz"
 """The arguments that replace --sizes in verbs that run a program on arrays."""
-_SIZE = re.compile(r"([A-Za-z_]\w*)=(\d{1,18})")
+_SIZE = r"([A-Za-z_]\w*)=(\d{1,18})"
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ def sizes_given(text: str | None) -> dict[str, int]:
     """The value of --sizes. raises UsageError for text that is not a list of NAME=NUMBER, and for a name that is given twice."""
     found: dict[str, int] = {}
     for part in text.split(",") if text is not None else ():
-        match = _SIZE.fullmatch(part.strip())
+        match = re.fullmatch(_SIZE, part.strip())
         if match is None or match[1] in found:
             why = "is given twice" if match else "is not NAME=NUMBER"
             raise UsageError(f"--sizes {text}: '{part.strip()}' {why}", stage="usage", help="--sizes b=2,s=16")

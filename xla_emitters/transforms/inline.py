@@ -148,7 +148,7 @@ class _Inliner:
         for mark in NOINLINE:
             if mark in call.attributes or mark in call.properties:
                 return f"the call is marked {mark}"
-        if callee.is_declaration:
+        if callee.body.first_block is None:
             return "the callee has no body"
         if callee.body.first_block is not callee.body.last_block:
             return "the callee has several blocks"

@@ -66,6 +66,7 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.locations import block_like, located_builder, replace_alike, take_over
 from xla_emitters.dialects.mlir import arith, scf, vector
 from xla_emitters.dialects.mlir.llvm.metadata import LOOP_ANNOTATION, LoopAnnotationAttr, LoopUnrollAttr
+from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import UsageError
@@ -140,7 +141,7 @@ class OptimizeLoopsPass(KernelPass):
 
 def reason_to_copy_here(loop: scf.ForOp, trips: int) -> str | None:
     """The reason why LLVM would simplify its copies less than this pass does; None if there is none."""
-    calls = (op for op in loop.body.walk() if isinstance(op, xla_gpu.PureCallOp))
+    calls = (op for op in walk(loop) if isinstance(op, xla_gpu.PureCallOp))
     if any(isinstance(operand.type, IndexType) for call in calls for operand in call.operands):
         return "it calls a function with an index"
     terminator = loop.body.block.last_op
@@ -148,7 +149,7 @@ def reason_to_copy_here(loop: scf.ForOp, trips: int) -> str | None:
     carried = [value for value in terminator.operands if not isinstance(value.type, TensorType)]
     if any(isinstance(value.owner, scf.IfOp) or isinstance(value.type, IntegerType) for value in carried):
         return "it carries an integer, or a value that a branch decides"
-    reads = (op for op in loop.body.walk() if isinstance(op, vector.TransferReadOp))
+    reads = (op for op in walk(loop) if isinstance(op, vector.TransferReadOp))
     if any(dtype_of(read.result.type.element_type).bits < 8 for read in reads):
         return "it reads elements narrower than a byte"
     if any(bound.is_asked_again(trips) for bound in _bounds(loop)):
@@ -207,7 +208,7 @@ class IterationBound:
 def _bounds(loop: scf.ForOp) -> list[IterationBound]:
     """The comparisons in the body that depend on the induction variable."""
     variable = loop.body.block.args[0]
-    found = (IterationBound.of(op, variable) for op in loop.body.walk() if isinstance(op, arith.CmpiOp))
+    found = (IterationBound.of(op, variable) for op in walk(loop) if isinstance(op, arith.CmpiOp))
     return [bound for bound in found if bound is not None]
 
 

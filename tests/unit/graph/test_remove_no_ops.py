@@ -4,6 +4,8 @@ those with control dependencies, or with sizes known only at run time, stay.
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from xdsl.context import Context
@@ -128,15 +130,14 @@ ENTRY main {
 """
 
 
-@pytest.mark.parametrize("stage", ["hlo", "llvm-dialect"])
-@pytest.mark.parametrize("taken", [True, False])
-def test_loops_and_branches_whose_layouts_are_not_assigned(taken: bool, stage: str) -> None:
+def test_loops_and_branches_whose_layouts_are_not_assigned() -> None:
     """In HLO that XLA has not laid out, as JAX lowers it, a transpose has another layout than the result of the branch that returns it."""
-    x = np.asarray([[1, 2], [3, 4]], np.float32)
-    first, one, last = compile(MIXED).run_cpu(np.bool_(taken), x, stage=stage)
-    np.testing.assert_array_equal(first, x.T)
-    np.testing.assert_array_equal(one, x.T if taken else -x)
-    np.testing.assert_array_equal(last, x)  # transposed once, and three times
+    x, program = np.asarray([[1, 2], [3, 4]], np.float32), compile(MIXED)
+    for taken, stage in product((True, False), ("hlo", "llvm-dialect")):
+        first, one, last = program.run_cpu(np.bool_(taken), x, stage=stage)
+        np.testing.assert_array_equal(first, x.T)
+        np.testing.assert_array_equal(one, x.T if taken else -x)
+        np.testing.assert_array_equal(last, x)  # transposed once, and three times
 
 
 TURNING = """
@@ -162,7 +163,7 @@ ENTRY main {
 """
 
 
-@pytest.mark.parametrize("stage", ["hlo", "llvm-dialect"])
-def test_a_loop_whose_parameter_has_another_layout(stage: str) -> None:
-    x = np.arange(6, dtype=np.float32).reshape(2, 3)
-    np.testing.assert_array_equal(compile(TURNING).run_cpu(x, stage=stage), x + 3 * np.arange(3, dtype=np.float32))
+def test_a_loop_whose_parameter_has_another_layout() -> None:
+    x, program = np.arange(6, dtype=np.float32).reshape(2, 3), compile(TURNING)
+    for stage in ("hlo", "llvm-dialect"):
+        np.testing.assert_array_equal(program.run_cpu(x, stage=stage), x + 3 * np.arange(3, dtype=np.float32))

@@ -162,19 +162,21 @@ def times(limit: Slot, counter: Slot, spare: Slot, proceeds: Slot, *body: Step) 
     return copy(p(3), counter), loop
 
 
-DOUBLE = (kernel("double", R, t(5)), copy(t(5), R))
+def doubled() -> tuple[Step, ...]:
+    """The result, twice as large."""
+    return kernel("double", R, t(5)), copy(t(5), R)
 
 
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_a_loop_runs_while_its_predicate_is_true(n: int, run: Runner) -> None:
-    made = program(copy(p(0), R), *times(p(1), t(0), t(1), t(3), *DOUBLE))
+    made = program(copy(p(0), R), *times(p(1), t(0), t(1), t(3), *doubled()))
     (result,) = run(made, inputs(n))
     assert result.tolist() == (X * 2**n).tolist()
 
 
 @pytest.mark.parametrize(("n", "m"), [(2, 3), (3, 0), (0, 3)])
 def test_a_loop_in_a_loop(n: int, m: int, run: Runner) -> None:
-    inner = times(p(2), t(1), t(2), t(4), *DOUBLE)
+    inner = times(p(2), t(1), t(2), t(4), *doubled())
     (result,) = run(program(copy(p(0), R), *times(p(1), t(0), t(2), t(3), *inner)), inputs(n, m))
     assert result.tolist() == (X * 2 ** (n * m)).tolist()
 
@@ -221,13 +223,13 @@ def limited(request: pytest.FixtureRequest) -> Iterator[Runner]:
 
 def test_a_loop_that_does_not_end(limited: Runner) -> None:
     """Five iterations are as many as are allowed, six are not."""
-    made = program(copy(p(0), R), *times(p(1), t(0), t(1), t(3), *DOUBLE))
+    made = program(copy(p(0), R), *times(p(1), t(0), t(1), t(3), *doubled()))
     (result,) = limited(made, inputs(5))
     assert result.tolist() == (32 * X).tolist()
     with pytest.raises(ExecutionError, match=r"loop %[^ ]* does not end within 5 iterations"):
         limited(made, inputs(6))
     # An inner loop too.
-    inner = times(p(2), t(1), t(2), t(4), *DOUBLE)
+    inner = times(p(2), t(1), t(2), t(4), *doubled())
     with pytest.raises(ExecutionError, match="within 5 iterations"):
         limited(program(copy(p(0), R), *times(p(1), t(0), t(2), t(3), *inner)), inputs(1, 6))
 
@@ -256,7 +258,7 @@ def test_a_function_that_no_library_has(run: Runner) -> None:
 
 def test_steps_survive_json() -> None:
     """Every kind, one in the other; a kernel that several steps launch, on whatever arrays, is one."""
-    double, less = DOUBLE[0], kernel("less", t(0), p(1), t(3))
+    double, less = kernel("double", R, t(5)), kernel("less", t(0), p(1), t(3))
     sort = {"dimension": 0, "is_stable": True, "names": ["a", "b"]}
     call = LibraryCall("sort", "s", (ARRAY,), (ARRAY,), sort, ({"file": "m.py", "line": 3},))
     inner = Loop("inner", (), NumberSlot(2), (), ())

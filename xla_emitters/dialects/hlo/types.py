@@ -17,9 +17,9 @@ Source: docs/reference/1 6.3; MLIR's tensor encoding.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias, TypeGuard, cast
+from typing import Any, NamedTuple, TypeAlias, TypeGuard, TypeVar
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, TensorType, TupleType
 from xdsl.ir import Attribute, Data, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
@@ -31,6 +31,7 @@ from xdsl.utils.exceptions import VerifyException
 from xla_emitters.dtypes import DType, dtype_of
 
 ArrayType: TypeAlias = TensorType[Attribute]
+_FactT = TypeVar("_FactT")
 UNBOUNDED = DYNAMIC_INDEX
 """An unknown dimension, or an unknown bound of one."""
 
@@ -206,20 +207,33 @@ def as_array(ir_type: Attribute) -> ArrayType:
 
 
 def _type_of(value: SSAValue | Attribute) -> Attribute:
-    # xDSL's types are final; `isinstance` asks its metaclass.
-    return value.type if type(value) is not TensorType and isinstance(value, SSAValue) else cast(Attribute, value)
+    # `isinstance` asks xDSL's metaclass, and attributes have no such member.
+    given: Any = value
+    return given if type(given) is TensorType else getattr(given, "_type", given)
 
 
-_SHAPES: dict[int, tuple[ArrayType, tuple[int, ...]]] = {}
+def _by_identity(fact: Callable[[ArrayType], _FactT]) -> Callable[[ArrayType], _FactT]:
+    """A fact of a type, kept by the identity of the type, which is kept with it: to be hashed or compared, a type asks its parts."""
+    kept: dict[int, tuple[ArrayType, _FactT]] = {}
+
+    def known(array: ArrayType) -> _FactT:
+        if (found := kept.get(id(array))) is None:
+            if len(kept) >= 4096:
+                kept.clear()
+            found = kept[id(array)] = array, fact(array)
+        return found[1]
+
+    return known
 
 
+@_by_identity
 def _shape_of(array: ArrayType) -> tuple[int, ...]:
-    """`get_shape`, which makes the tuple anew; kept by the identity of the type, which is kept with it."""
-    if (found := _SHAPES.get(id(array))) is None:
-        if len(_SHAPES) >= 4096:
-            _SHAPES.clear()
-        found = _SHAPES[id(array)] = array, array.get_shape()
-    return found[1]
+    return array.get_shape()
+
+
+@_by_identity
+def _element_of(array: ArrayType) -> DType:
+    return dtype_of(array.element_type)
 
 
 def dims_of(value: SSAValue | Attribute) -> tuple[int, ...]:
@@ -237,13 +251,13 @@ def size_bounds(ir_type: Attribute) -> tuple[int, ...]:
 
 def element_of(value: SSAValue | Attribute) -> DType:
     """The element type of an array, as a row of `dtypes`."""
-    return dtype_of(as_array(_type_of(value)).element_type)
+    return _element_of(as_array(_type_of(value)))
 
 
 def minor_to_major(ir_type: Attribute) -> tuple[int, ...]:
     """The dimensions of an array from the fastest varying to the slowest."""
     array = as_array(ir_type)
-    if isinstance(array.encoding, LayoutAttr):
+    if type(array.encoding) is LayoutAttr:  # `isinstance` asks xDSL's metaclass
         return array.encoding.data.minor_to_major
     return default_order(array.get_num_dims())
 

@@ -18,6 +18,18 @@ BITS = {
     **dict.fromkeys(NARROW, 8),
 }
 """Type of an operand -> bits of an element."""
+RESULTS = {
+    **{"f16": ("f16", "f32"), "e4m3": ("f16", "f32"), "e5m2": ("f16", "f32"), "f64": ("f64",)},
+    **{**dict.fromkeys(("bf16", "tf32"), ("f32",)), **dict.fromkeys(("s8", "u8", "s4", "u4", "b1"), ("s32",))},
+}
+"""Type of A -> of D."""
+
+
+def _agree(a: str, b: str) -> bool:
+    """Whether A and B may have these types."""
+    return a == b or any({a, b} == {*pair} for pair in (("s8", "u8"), ("s4", "u4"), ("e4m3", "e5m2")))
+
+
 SHAPES = {
     **dict.fromkeys(("f16", "bf16"), ((16, 8), (16, 16))),
     "tf32": ((16, 4), (16, 8)),
@@ -81,31 +93,18 @@ class Mma:
         sparse, rows, depth, kind, scaled, count, saturates, to, a, b, of, scale, combine = match.groups()
         shape = int(rows), int(depth)
         if kind is not None or scaled or count or scale:
-            types, bits, columns, scales = KINDS.get(kind, ((), 0, 0, ()))
-            number = int(count or {"mxf8f6f4": 1, "mxf4": 2}.get(kind, 0))
+            types, bits, columns, scales = KINDS.get(kind or "", ((), 0, 0, ()))
+            number = int(count or {"mxf8f6f4": 1, "mxf4": 2}.get(kind or "", 0))
             fits = {a, b} <= {*types} and shape == (16, columns * (2 if sparse else 1)) and not (saturates or combine)
             fits = fits and (((number, scale) in scales and not sparse) if scaled else not (scales or count or scale))
             fits = fits and of == to and to in (("f32",) if scaled else ("f16", "f32"))
             found = cls(*shape, a, b, to, False, bits, sparse is not None, None, number, scale)
             return found if fits else None
         found = cls(*shape, a, b, to, saturates is not None, BITS.get(a, 0), sparse is not None, combine)
-        is_integer, family = (
-            a[0] in "su" or a == "b1",
-            {a, b} <= {"s8", "u8"} or {a, b} <= {"s4", "u4"} or {a, b} <= {"e4m3", "e5m2"},
-        )
-        results = (
-            ("s32",)
-            if is_integer
-            else ("f64",)
-            if a == "f64"
-            else ("f32",)
-            if a in ("tf32", "bf16")
-            else ("f16", "f32")
-        )
-        exists = (found.rows, found.depth) in SHAPES.get(a, ())
+        exists = shape in SHAPES.get(a, ())
         if sparse:
             exists = found.rows == 16 and found.depth in SPARSE.get(a, ())
-        fits = exists and (a == b or family) and of == to and to in results and (combine is None) == (a != "b1")
+        fits = exists and _agree(a, b) and of == to and to in RESULTS[a] and (combine is None) == (a != "b1")
         return found if fits and (saturates is None or a[0] in "su") else None
 
     @property
@@ -123,11 +122,6 @@ class Mma:
 _WGMMA = re.compile(
     r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(\d+)(\.satfinite)?\.(f16|f32|s32)\.(\w+)\.(\w+)(\.satfinite)?"
 )
-_ACCUMULATORS = {
-    **{"f16": ("f16", "f32"), "bf16": ("f32",), "tf32": ("f32",), "e4m3": ("f16", "f32"), "e5m2": ("f16", "f32")},
-    **{"s8": ("s32",), "u8": ("s32",)},
-}
-"""Type of A -> of D."""
 OF_INTEGERS = (8, 16, 24, *range(32, 257, 16))
 """Columns that B of integers may have; others have any multiple of 8 up to 256."""
 
@@ -151,11 +145,9 @@ class Wgmma:
             return None
         columns, depth, before, to, a, b, after = match.groups()
         found = cls(int(columns), int(depth), a, b, to, bool(before or after))
-        pairs = {a, b} <= {"s8", "u8"} or {a, b} <= {"e4m3", "e5m2"} or a == b
-        fits = found.columns in (OF_INTEGERS if to == "s32" else range(8, 257, 8)) and to in _ACCUMULATORS.get(a, ())
-        return (
-            found if fits and pairs and found.depth * BITS[a] == 256 and (to == "s32" or not found.saturates) else None
-        )
+        fits = found.columns in (OF_INTEGERS if to == "s32" else range(8, 257, 8)) and to in RESULTS.get(a, ())
+        fits = fits and _agree(a, b) and 8 <= BITS[a] and found.depth * BITS[a] == 256
+        return found if fits and (to == "s32" or not found.saturates) else None
 
     @property
     def registers(self) -> int:
@@ -170,7 +162,6 @@ _WMMA_SHAPES = {
     **dict.fromkeys(("f16", "bf16", "s8", "u8"), ((16, 16, 16), (32, 8, 16), (8, 32, 16))),
     **{"tf32": ((16, 16, 8),), "f64": ((8, 8, 4),)},
 }
-_RESULTS = {"f16": ("f16", "f32"), "bf16": ("f32",), "tf32": ("f32",), "s8": ("s32",), "u8": ("s32",), "f64": ("f64",)}
 
 
 @dataclass(frozen=True)
@@ -225,11 +216,11 @@ class Wmma:
             if len(words) != 1 or match[7] or saturates:
                 return None
             element = words[0]
-            sources = [element] if which in "ab" else [a for a, results in _RESULTS.items() if element in results]
+            sources = [element] if which in "ab" else [a for a, results in RESULTS.items() if element in results]
             fits = any((m, n, k) in _WMMA_SHAPES.get(a, ()) for a in sources)
             return cls(kind, match[6] == "row", (fragment(which, element),)) if fits else None
         to, a, b, c = (words[0], "f16", "f16", words[1]) if len(words) == 2 else (*words, "", "", "", "")[:4]
-        fits = (m, n, k) in _WMMA_SHAPES.get(a, ()) and a == b and {to, c} <= {*_RESULTS[a]} and match[7]
+        fits = (m, n, k) in _WMMA_SHAPES.get(a, ()) and a == b and {to, c} <= {*RESULTS[a]} and match[7]
         if not fits or (saturates and to != "s32") or len(words) not in (2, 4):
             return None
         parts = (("a", a), ("b", b), ("c", c), ("d", to))

@@ -22,18 +22,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from xla_emitters.algebra.expression import Expr, ExprKind
 from xla_emitters.algebra.interval import Interval, Variable
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.mlir import arith
-from xla_emitters.dialects.quick_op import op_of
+from xla_emitters.dialects.quick_op import PlainMeta, number_of, op_of
 from xla_emitters.dialects.ranges import constant_of, range_of_value
 from xla_emitters.support.late_dataclass import dataclass
 
 
-class AppliesMap(Operation, ABC):
+class AppliesMap(Operation, ABC, metaclass=PlainMeta):
     """Interface of an op whose operands are the variables of an indexing map and whose results are the map's."""
 
     @property
@@ -125,7 +125,7 @@ def _with_producers(it: Application, dims: Sequence[SSAValue]) -> tuple[Applicat
     operands: list[SSAValue] | None = None
     producers: list[Producer] = []
     for number, operand in enumerate(dims):
-        if not isinstance(operand, OpResult) or not isinstance(producer := operand.op, AppliesMap):
+        if not isinstance(producer := op_of(operand), AppliesMap):
             continue
         if (theirs := producer.map).num_symbols:
             continue
@@ -136,7 +136,7 @@ def _with_producers(it: Application, dims: Sequence[SSAValue]) -> tuple[Applicat
             if value not in operands:
                 operands.append(value)
             places.append(operands.index(value))
-        producers.append(Producer(number, theirs, operand.index, tuple(places)))
+        producers.append(Producer(number, theirs, number_of(operand), tuple(places)))
     if operands is None:
         return None, []
     combined = _composed(it.map, it.map.names, tuple(producers), tuple(each.map.names for each in producers))

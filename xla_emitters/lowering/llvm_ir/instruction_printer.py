@@ -159,7 +159,7 @@ def _flags(op: Operation) -> str:
     if not properties:
         return ""
     overflow = properties.get("overflowFlags")
-    bits = overflow.to_int() if isinstance(overflow, llvm.OverflowAttr) else _number(op, "overflowFlags") or 0
+    bits = overflow.to_int() if type(overflow) is llvm.OverflowAttr else _number(op, "overflowFlags") or 0
     words += [word for bit, word in ((2, "nuw"), (1, "nsw")) if bits & bit]
     words += [word for name, word in _FLAG_WORDS.items() if name in properties]
     if isinstance(fastmath := properties.get("fastmathFlags"), llvm.FastMathAttr) and fastmath.data:

@@ -22,7 +22,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from xdsl.dialects.builtin import IntegerType, f32, f64, i8, i16, i32
+from xdsl.dialects.builtin import f32, f64, i8, i16, i32
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir.mma_shapes import BITS, Fragment, Mma, Wmma
@@ -40,6 +40,9 @@ _FLOATS: dict[str, Any] = {
     **{"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2},
     **{"e3m2": ml_dtypes.float6_e3m2fn, "e2m3": ml_dtypes.float6_e2m3fn, "e2m1": ml_dtypes.float4_e2m1fn},
 }
+_OF_ROWS = re.compile(
+    r"(ld|st)matrix\.sync\.aligned\.m(8|16)n(?:8|16)\.x([124])(\.trans)?\.b(8|16)(?:x16\.b([46])x16_p\d+)?"
+)
 _MASKS = {"e3m2": 63, "e2m3": 63, "e2m1": 15}
 """Type of less than 8 bits -> those of a byte that it has."""
 
@@ -51,15 +54,14 @@ def matrix_intrinsic(name: str) -> Kernel | None:
         return partial(_mma, mma)
     if (wmma := Wmma.of(name)) is not None:
         return partial({"load": _wmma_load, "store": _wmma_store, "mma": _wmma}[wmma.kind], wmma)
-    match = re.fullmatch(r"(ld|st)matrix\.sync\.aligned\.m8n8\.x([124])(\.trans)?\.b16", name)
-    if match is not None:
-        return partial(_ldmatrix if match[1] == "ld" else _stmatrix, int(match[2]), match[3] is not None)
-    match = re.fullmatch(r"ldmatrix\.sync\.aligned\.m(8|16)n16\.x([124])(?:\.trans)?\.b8(?:x16\.b(\d)x16_p\d+)?", name)
-    if match is not None:
-        return partial(_ldmatrix_bytes, int(match[1]), int(match[2]), int(match[3] or 8))
-    match = re.fullmatch(r"stmatrix\.sync\.aligned\.m16n8\.x([124])\.trans\.b8", name)
-    if match is not None:
-        return _stmatrix_bytes
+    if (match := _OF_ROWS.fullmatch(name)) is not None:
+        rows, count = (int(match[group]) for group in (2, 3))
+        bits, is_transposed = int(match[6] or match[5]), match[4] is not None
+        if match[1] == "st":
+            return partial(_stmatrix, bits, is_transposed)
+        if rows == 8 and bits == 16 and not is_transposed:
+            return partial(_ldmatrix, count)
+        return partial(_ldmatrix_parts, rows, count, bits, is_transposed)
     if name == "movmatrix.sync.aligned.m8n8.trans.b16":
         return _movmatrix
     return None
@@ -318,73 +320,62 @@ def _check_rows(machine: Machine, op: Operation, address: Array, count: int) -> 
     check_alignment(machine, op, np.where(_lanes(machine, LANE) < count, address, 0), 16)
 
 
-def _ldmatrix(count: int, is_transposed: bool, op: Operation, machine: Machine, address: Array) -> Value:
+def _ldmatrix(count: int, op: Operation, machine: Machine, address: Array) -> Value:
+    """A lane has two neighbours of a row, of 16 bits each."""
     _check_rows(machine, op, address, 8 * count)
     group, within = _lanes(machine, GROUP), _lanes(machine, WITHIN)
-    found = list[Array]()
-    for number in range(count):
-        if not is_transposed:
-            word: Any = load_value(
-                op, IntegerType(32), 4, machine, _row_address(machine, op, address, number, group) + 4 * within
-            )
-            found.append(word)
-            continue
-        halves = list[Array]()
-        for half in (0, 1):
-            start = _row_address(machine, op, address, number, 2 * within + half)
-            part: Any = load_value(op, IntegerType(16), 2, machine, start + 2 * group)
-            halves.append(part.view(np.uint16).astype(np.uint32))
-        found.append((halves[0] | halves[1] << np.uint32(16)).view(np.int32))
+    starts = (_row_address(machine, op, address, number, group) for number in range(count))
+    found: list[Any] = [load_value(op, i32, 4, machine, start + 4 * within) for start in starts]
     return found[0] if count == 1 else tuple(found)
 
 
-def _stmatrix(count: int, is_transposed: bool, op: Operation, machine: Machine, address: Array, *values: Any) -> None:
-    _check_rows(machine, op, address, 8 * count)
-    group, within = _lanes(machine, GROUP), _lanes(machine, WITHIN)
-    for number, value in enumerate(values):
-        if not is_transposed:
-            start = _row_address(machine, op, address, number, group)
-            store_value(op, IntegerType(32), 4, machine, value, start + 4 * within)
-            continue
-        for half in (0, 1):
-            start = _row_address(machine, op, address, number, 2 * within + half)
-            part = (value.view(np.uint32) >> np.uint32(16 * half)).astype(np.uint16).view(np.int16)
-            store_value(op, IntegerType(16), 2, machine, part, start + 2 * group)
+def _ldmatrix_parts(
+    rows: int, count: int, bits: int, is_transposed: bool, op: Operation, machine: Machine, address: Array
+) -> Value:
+    """A lane has neighbours of a row, or of a column and, where there are 16 rows, of the 8th column after it.
 
-
-def _ldmatrix_bytes(rows: int, count: int, bits: int, op: Operation, machine: Machine, address: Array) -> Value:
-    """Rows of 16 elements of 8, 6 or 4 bits become bytes: four neighbours of a row; of 16 rows, of a column and the 8th after it."""
+    bits  of an element in memory; those of 6 and 4 become bytes
+    """
     _check_rows(machine, op, address, rows * count)
-    group, within = _lanes(machine, GROUP), _lanes(machine, WITHIN)
+    group, within, each = _lanes(machine, GROUP), _lanes(machine, WITHIN), max(8, bits)
+    unit, size = (i16, 2) if bits == 16 else (i8, 1)
 
     def element(number: int, row: Array, column: Array) -> Array:
         start = _row_address(machine, op, address, number, row, rows)
-        first, last = column * bits // 8, (column * bits + bits - 1) // 8
-        loaded: list[Any] = [load_value(op, i8, 1, machine, start + place) for place in (first, last)]
-        low, high = (byte.view(np.uint8).astype(np.uint32) for byte in loaded)
-        both = low | high << np.uint32(8)
-        return both >> (column * bits % 8).astype(np.uint32) & np.uint32((1 << bits) - 1)
+        places = [column * bits // each * size, (column * bits + bits - 1) // each * size]
+        loaded: list[Any] = [
+            load_value(op, unit, size, machine, start + place) for place in places[: 2 if bits == 6 else 1]
+        ]
+        low, high = (part.view(f"u{size}").astype(np.uint32) for part in (loaded[0], loaded[-1]))
+        both = low | high << np.uint32(8) if bits == 6 else low
+        return both >> (column * bits % each).astype(np.uint32) & np.uint32((1 << bits) - 1)
 
-    found = list[Array]()
+    found, parts = list[Array](), 32 // each
     for number in range(count):
         for half in range(rows // 8):
             word = np.zeros((1, 1), np.uint32)
-            for place in range(4):
-                row, column = (4 * within + place, group + 8 * half) if rows == 16 else (group, 4 * within + place)
-                word = word | element(number, row, column) << np.uint32(8 * place)
+            for place in range(parts):
+                along, across = parts * within + place, group + 8 * half
+                row, column = (along, across) if is_transposed else (across, along)
+                word = word | element(number, row, column) << np.uint32(each * place)
             found.append(word.view(np.int32))
     return found[0] if len(found) == 1 else tuple(found)
 
 
-def _stmatrix_bytes(op: Operation, machine: Machine, address: Array, *values: Any) -> None:
-    """The 8 columns of 16 bytes: a lane has two neighbours of row `group`, and two of the 8th after it."""
+def _stmatrix(bits: int, is_transposed: bool, op: Operation, machine: Machine, address: Array, *values: Any) -> None:
+    """A lane has two neighbours of a row; in bytes, those of the 8th row after it too, and the matrix is stored by columns."""
     _check_rows(machine, op, address, 8 * len(values))
     group, within = _lanes(machine, GROUP), _lanes(machine, WITHIN)
+    unit, size = (i16, 2) if bits == 16 else (i8, 1)
     for number, value in enumerate(values):
-        for place in range(4):
+        if not is_transposed:
+            start = _row_address(machine, op, address, number, group)
+            store_value(op, i32, 4, machine, value, start + 4 * within)
+            continue
+        for place in range(32 // bits):
             start = _row_address(machine, op, address, number, 2 * within + place % 2)
-            part = (value.view(np.uint32) >> np.uint32(8 * place)).astype(np.uint8).view(np.int8)
-            store_value(op, i8, 1, machine, part, start + group + 8 * (place // 2))
+            part = (value.view(np.uint32) >> np.uint32(bits * place)).astype(f"u{size}").view(f"i{size}")
+            store_value(op, unit, size, machine, part, start + (group + 8 * (place // 2)) * size)
 
 
 def _movmatrix(op: Operation, machine: Machine, value: Array) -> Array:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache, partial
 
-import ml_dtypes
 import numpy as np
 
 from xla_emitters.dtypes import Array, dtype
@@ -364,7 +363,7 @@ def cvt(rest: Sequence[str]) -> Kernel:
         return _saturated(to, of)
     target, source = form(to), form(of)
     if mode == "rs":
-        return partial(_by_chance, target, {"f16": 13, "bf16": 16}[to])
+        return partial(_by_chance, target, *{"f16": (13, -14), "bf16": (16, -126)}[to])
     if source.is_float and target.is_integer:
         return partial(_to_integer, mode, to, of)
     if source.is_integer:
@@ -372,10 +371,13 @@ def cvt(rest: Sequence[str]) -> Kernel:
     return partial(scalars.convert_float_towards, source, target, MODES[mode])
 
 
-def _by_chance(target: Form, bits: int, values: Array, random: Array) -> Array:
-    """The number without the digits that `target` does not have, after `bits` random bits are added to its first lost digits."""
-    exact, limits = values.astype(F64), ml_dtypes.finfo(target.rounded)
-    last = np.maximum(np.frexp(exact)[1] - 1, limits.minexp) - limits.nmant
+def _by_chance(target: Form, bits: int, least: int, values: Array, random: Array) -> Array:
+    """An f32 without its last `bits` digits, after as many random bits are added to them.
+
+    least  the exponent of the smallest normal number of `target`, below which more digits are lost
+    """
+    exact = values.astype(F64)
+    last = np.maximum(np.frexp(exact)[1] - 1, least) - (23 - bits)
     added = (random & (1 << bits) - 1) * np.ldexp(1.0, last - bits)
     found = np.ldexp(np.trunc(np.ldexp(np.abs(exact) + added, -last)), last)
     return scalars.from_float(target, np.where(np.isfinite(exact), np.copysign(found, exact), exact))

@@ -16,11 +16,20 @@ from xdsl.ir import SSAValue
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.text.ptx.op_builder import OpBuilder, is_float, word_of
-from xla_emitters.text.ptx.rows import BITS, CARRY, FLOATS, INTEGERS, PACKED, SIGNED, WITH_PAIRS, row
+from xla_emitters.text.ptx.rows import BITS, CARRY, FLOATS, INTEGERS, PACKED, SIGNED, row
 from xla_emitters.text.ptx.syntax import Instruction, Operand, Pair, PtxLiteral, Register
 
 LOGIC = {"and": llvm.AndOp, "or": llvm.OrOp, "xor": llvm.XOrOp}
 _ROUNDINGS = "rn rz rm rp"
+_CARRIES = {**dict.fromkeys(("u16", "s16"), ""), **dict.fromkeys(("u32", "u64", "s64"), "cc"), "s32": "cc sat"}
+_BY_CARRY = {**_CARRIES, "s32": "cc"}
+_HALVES, _SHORT = ("f16", "f16x2"), ("bf16", "bf16x2")
+_ROUNDED = {
+    **{"f32": f"{_ROUNDINGS} ftz sat", "f64": _ROUNDINGS, "f32x2": f"{_ROUNDINGS} ftz"},
+    **{**dict.fromkeys(_HALVES, "rn ftz sat"), **dict.fromkeys(_SHORT, "rn")},
+}
+FLUSHED = {"f32": "ftz", "f64": "", **dict.fromkeys(_HALVES, "ftz"), **dict.fromkeys(_SHORT, "")}
+"""Type -> modifiers, as the ISA's syntax has them."""
 _SUMS = {"add": (llvm.AddOp, llvm.FAddOp), "sub": (llvm.SubOp, llvm.FSubOp), "mul": (llvm.MulOp, llvm.FMulOp)}
 
 row("div rem", "t=tt", INTEGERS)
@@ -50,8 +59,9 @@ def _widened(e: OpBuilder, values: tuple[SSAValue, ...]) -> list[SSAValue]:
     return [value if value.type == values[-1].type else e.add(llvm.FPExtOp(value, f32)) for value in values]
 
 
-@row("add sub", "t=tt", INTEGERS | WITH_PAIRS | PACKED, f"{_ROUNDINGS} ftz sat cc")
-@row("mul", "t=tt", WITH_PAIRS, f"{_ROUNDINGS} ftz sat")
+@row("add", "t=tt", {**_CARRIES, **_ROUNDED, **dict.fromkeys(PACKED, "")})
+@row("sub", "t=tt", {**_CARRIES, **_ROUNDED})
+@row("mul", "t=tt", _ROUNDED)
 def add(e: OpBuilder, i: Instruction, *values: SSAValue) -> SSAValue:
     name, (a, b) = i.stem, _widened(e, values)
     if not is_float(a.type):
@@ -61,7 +71,7 @@ def add(e: OpBuilder, i: Instruction, *values: SSAValue) -> SSAValue:
     return e.add(_SUMS[name][1](a, b))
 
 
-@row("addc subc", "t=tt", INTEGERS, "cc", carries=True)
+@row("addc subc", "t=tt", _BY_CARRY, carries=True)
 def add_carry(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
     return _sum(e, i, i.stem[:3], a, b)
 
@@ -98,16 +108,22 @@ def product(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
     return e.add(llvm.MulOp(a, b))
 
 
-@row("mad.lo mad.hi", "t=ttt", INTEGERS, "cc sat")
-@row("madc.lo madc.hi", "t=ttt", INTEGERS, "cc", carries=True)
+@row("mad.lo", "t=ttt", _BY_CARRY)
+@row("mad.hi", "t=ttt", _CARRIES)
+@row("madc.lo madc.hi", "t=ttt", _BY_CARRY, carries=True)
 @row("mad.wide", "w=ttw", INTEGERS)
 def mad(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
     found = product(e, i, a, b)
     return e.intr("sadd.sat", found, c) if "sat" in i.parts else _sum(e, i, "add", found, c)
 
 
-@row("fma", "t=ttt", WITH_PAIRS, "ftz sat relu", needs=_ROUNDINGS)
-@row("mad", "t=ttt", {"f32", "f64"}, "ftz sat", needs=_ROUNDINGS)
+@row(
+    "fma",
+    "t=ttt",
+    {**_ROUNDED, **dict.fromkeys(_HALVES, "rn ftz sat relu"), **dict.fromkeys(_SHORT, "rn relu")},
+    needs=_ROUNDINGS,
+)
+@row("mad", "t=ttt", {word: _ROUNDED[word] for word in ("f32", "f64")}, needs=_ROUNDINGS)
 def fma(e: OpBuilder, i: Instruction, *values: SSAValue) -> SSAValue:
     direction, values = rounding(i), tuple(_widened(e, values))
     return in_direction(e, "fma", direction, *values) if direction else e.intr("fma", *values)
@@ -116,7 +132,7 @@ def fma(e: OpBuilder, i: Instruction, *values: SSAValue) -> SSAValue:
 # ---------------------------------------------------------------------------------------------- signs, extrema, functions
 
 
-@row("neg abs", "t=t", SIGNED | FLOATS, "ftz")
+@row("neg abs", "t=t", {**dict.fromkeys(SIGNED, ""), **FLUSHED})
 def sign(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
     is_negated = i.stem == "neg"
     if is_float(a.type):
@@ -130,7 +146,12 @@ def copysign(e: OpBuilder, i: Instruction, of: SSAValue, magnitude: SSAValue) ->
     return e.intr("copysign", magnitude, of)
 
 
-@row("min max", "t=tt?t", INTEGERS | FLOATS | PACKED, "ftz NaN xorsign abs relu")
+_EXTREMA = {word: f"{own} NaN xorsign abs" * (word != "f64") for word, own in FLUSHED.items()}
+
+
+@row(
+    "min max", "t=tt?t", {**dict.fromkeys(INTEGERS | PACKED, ""), **dict.fromkeys(("s32", "s16x2"), "relu"), **_EXTREMA}
+)
 def extremum(e: OpBuilder, i: Instruction, found: SSAValue, *others: SSAValue) -> SSAValue:
     name, word = i.stem, i.types[0]
     if len(others) > 1 and word != "f32":
@@ -144,10 +165,18 @@ def extremum(e: OpBuilder, i: Instruction, found: SSAValue, *others: SSAValue) -
     return found
 
 
-@row("rcp sqrt", "t=t", {"f32", "f64"}, "ftz", needs=f"{_ROUNDINGS} approx")
+@row("rcp sqrt", "t=t", {"f32": f"{_ROUNDINGS} approx ftz", "f64": _ROUNDINGS}, needs=f"{_ROUNDINGS} approx")
+@row("rcp.approx", "t=t", {"f32": "ftz", "f64": "ftz!"})
 @row("rsqrt", "t=t", {"f32", "f64"}, "ftz", needs="approx")
 @row("sin cos lg2", "t=t", {"f32"}, "ftz", needs="approx")
-@row("ex2 tanh", "t=t", FLOATS - {"f64"}, "ftz", needs="approx")
+@row(
+    "ex2",
+    "t=t",
+    {"f32": "ftz", **dict.fromkeys(_HALVES, ""), **dict.fromkeys(_SHORT, "ftz!")},
+    "approx",
+    needs="approx",
+)
+@row("tanh", "t=t", FLOATS - {"f64"}, needs="approx")
 def function(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
     """Approximations are computed right, and those of f64 with `.ftz` from upper word to upper word; see `docs/ptx.md`."""
     kind = "approx" if "approx" in i.parts else rounding(i)
@@ -160,7 +189,8 @@ def function(e: OpBuilder, i: Instruction, a: SSAValue) -> SSAValue:
     return e.add(llvm.FDivOp(e.constant(a.type, {32: 0x3F800000, 64: 0x3FF0 << 48}[bits_of(a.type)]), a))
 
 
-@row("div.rn div.rz div.rm div.rp div.full div.approx", "t=tt", {"f32", "f64"}, "ftz")
+@row("div.rn div.rz div.rm div.rp", "t=tt", {"f32": "ftz", "f64": ""})
+@row("div.full div.approx", "t=tt", {"f32"}, "ftz")
 def divide(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
     return e.add(llvm.FDivOp(a, b)) if i.parts[1] == "rn" else in_direction(e, "div", i.parts[1], a, b)
 

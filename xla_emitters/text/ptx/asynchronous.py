@@ -186,7 +186,7 @@ def st_async(e: OpBuilder, i: Instruction, place: SSAValue, source: Operand | No
 @row("red.async.relaxed.cluster", "=..a", {"u32", "s32", "u64", "b32"}, f"{_ASYNC} {_UPDATES}", pure=False)
 def red_async(e: OpBuilder, i: Instruction, place: Operand | None, source: Operand | None, barrier: SSAValue) -> None:
     """Updates a number of a block of the cluster, and completes its bytes there."""
-    update(e, i, None, place, source)
+    update(e, i, place, source)
     e.tell("mbarrier.complete_tx.stored", barrier, e.constant(i32, bits_of(TYPES[e.one_type()]) // 8))
 
 

@@ -82,6 +82,20 @@ for _mode, _selectors in {
 }.items():
     _u = f"and.b32 %u, $3, 3; shl.b32 %u, %u, 4; shr.u64 %w, {_selectors}, %u; cvt.u32.u64 %u, %w; "
     body(f"prmt.b32.{_mode}", "t=ttt", {"b32"}, _u + "prmt.b32 $0, $1, $2, %u;")
+for _to in ("u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2"):
+    _bits = int(_to[1:])
+    _low, _high = (-(1 << _bits - 1), (1 << _bits - 1) - 1) if _to[0] == "s" else (0, (1 << _bits) - 1)
+    _x, _y = (
+        f"min.s32 {each}, {of}, {_high}; max.s32 {each}, {each}, {_low}; " for each, of in (("%x", "$1"), ("%y", "$2"))
+    )
+    _more = "mov.b32 $0, 0; " if _bits == 16 else f"shl.b32 $0, $3, {2 * _bits}; "
+    _both = f"bfi.b32 $0, %x, $0, {_bits}, {_bits}; bfi.b32 $0, %y, $0, 0, {_bits};"
+    body(
+        f"cvt.pack.sat.{_to}.s32{'.b32' * (_bits < 16)}",
+        "u=uu" if _bits == 16 else "u=uuu",
+        (),
+        _x + _y + _more + _both,
+    )
 
 
 def _dot(count: int, first: str, second: str, start: int = 0) -> str:

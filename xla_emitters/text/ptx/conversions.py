@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.dialects.builtin import IntegerType, VectorType, f16, f32, i16, i32, i64
+from xdsl.dialects.builtin import VectorType, f16, f32, i16, i32, i64
 from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
-from xla_emitters.text.ptx.arithmetic import LOGIC, rounding
+from xla_emitters.text.ptx.arithmetic import FLUSHED, LOGIC
 from xla_emitters.text.ptx.memory_rows import registers_of, width_of
 from xla_emitters.text.ptx.op_builder import POINTER, TYPES, WINDOWED, OpBuilder, is_float, pointer_type
 from xla_emitters.text.ptx.rows import ANY, BITS, BYTES, FLOATS, INTEGERS, ROUNDINGS, row
@@ -32,7 +32,7 @@ _FLOAT_ORDERS = {
     **{"ne": "one", "equ": "ueq", "neu": "une", "ltu": "ult", "leu": "ule", "gtu": "ugt", "geu": "uge"},
     **{"num": "ord", "nan": "uno"},
 }
-_COMPARISONS = " ".join((*_ORDERS, *_FLOAT_ORDERS, "ftz", "and", "or", "xor"))
+_COMPARISONS = " ".join((*_ORDERS, *_FLOAT_ORDERS, "and", "or", "xor"))
 
 
 def _compared(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue) -> SSAValue:
@@ -55,7 +55,10 @@ def _combined(e: OpBuilder, i: Instruction, truth: SSAValue, others: tuple[SSAVa
     return truth if combine is None else e.add(LOGIC[combine](truth, others[0]))
 
 
-@row("setp", "p=tt?p", INTEGERS | BITS | FLOATS, _COMPARISONS)
+_COMPARED = {**dict.fromkeys(INTEGERS | BITS, ""), **FLUSHED}
+
+
+@row("setp", "p=tt?p", _COMPARED, _COMPARISONS)
 def setp(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, *others: SSAValue) -> SSAValue | tuple[SSAValue, ...]:
     truth = _compared(e, i, a, b)
     is_pair = isinstance(i.operands[0], Pair)
@@ -67,7 +70,7 @@ def setp(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, *others: SSAVal
     return (found, _combined(e, i, e.inverted(truth), others)) if is_pair else found
 
 
-@row("set", "t=ss?p", INTEGERS | BITS | FLOATS, _COMPARISONS)
+@row("set", "t=ss?p", _COMPARED, _COMPARISONS)
 def set_(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, *others: SSAValue) -> SSAValue:
     truth, word = _combined(e, i, _compared(e, i, a, b), others), i.types[0]
     yes = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80, "f16x2": 0x3C003C00, "bf16x2": 0x3F803F80}.get(word, -1)
@@ -80,7 +83,7 @@ def selp(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, chooser: SSAVal
     return e.add(llvm.SelectOp(chooser, a, b))
 
 
-@row("slct", "t=tts", ANY, "ftz")
+@row("slct", "t=tts", {**dict.fromkeys(ANY, ""), "f32": "ftz"})
 def slct(e: OpBuilder, i: Instruction, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
     """`a` where `c` is at least 0; `.ftz` is of `c` alone."""
     if "ftz" in i.parts:
@@ -176,19 +179,12 @@ def cvt(e: OpBuilder, i: Instruction, *given: Operand | None) -> SSAValue | None
     if len(given) != (wanted := 1 + (is_pair and of == "f32") + is_random):
         raise e.error(f"'{i.name}' takes {1 + wanted} operands, not {len(i.operands)}")
     e.check(i.operands[0], to, is_result=True, may_be_wider=not is_pair and to != "bf16")
-    bits = e.read_as(given[-1], "b32") if is_random else None
-    given = given[:2] if is_random else given
+    bits = [e.read_as(operand, "b32") for operand in given[2:]]
+    given = given[:2]
     e.check_all(given, of, may_be_wider=not is_pair and of != "bf16")
     values = [e.flushed(e.read(operand, TYPES[of])) for operand in given]
-    if bits is not None:
-        halves = [e.add(llvm.LShrOp(bits, e.constant(i32, 16))), bits]
-        element = to.removesuffix("x2")
-        found = [
-            e.intrinsic(f"cvt.rs.{element}.f32", each, TYPES[element]) for each in zip(values, halves, strict=True)
-        ]
-        return e.vector([*reversed(found)])
     if is_pair:
-        return _packed(e, i, to, of, values)
+        return _packed(e, i, to, of, values, bits)
     (value,), mode = values, i.among(" ".join(ROUNDINGS), "")
     if to in _WHOLES:
         if of not in _WHOLES and mode not in _WHOLE:
@@ -208,20 +204,20 @@ def cvt(e: OpBuilder, i: Instruction, *given: Operand | None) -> SSAValue | None
     return _float_of_float(e, value, to, of, mode)
 
 
-def _float_of_float(e: OpBuilder, value: SSAValue, to: str, of: str, mode: str) -> SSAValue:
+def _float_of_float(e: OpBuilder, value: SSAValue, to: str, of: str, mode: str, *random: SSAValue) -> SSAValue:
     if to == of:
         return value
     if bits_of(TYPES[to]) > bits_of(TYPES[of]):
         return e.add(llvm.FPExtOp(value, TYPES[to]))
     if to == "tf32" or mode not in ("", "rn"):
-        return e.intrinsic(f"cvt.{mode}.{to}.{of}", [value], TYPES[to])
+        return e.intrinsic(f"cvt.{mode}.{to}.{of}", [value, *random], TYPES[to])
     if bits_of(TYPES[to]) == bits_of(TYPES[of]):
         value = e.add(llvm.FPExtOp(value, f32))
     return e.add(llvm.FPTruncOp(value, TYPES[to]))
 
 
-def _packed(e: OpBuilder, i: Instruction, to: str, of: str, values: list[SSAValue]) -> SSAValue:
-    """Two numbers of one word: the first operand is the upper one."""
+def _packed(e: OpBuilder, i: Instruction, to: str, of: str, values: list[SSAValue], random: list[SSAValue]) -> SSAValue:
+    """Two numbers of one word: the first operand is the upper one, and has the upper one of the random bits."""
     ending = ".rn.relu" if "relu" in i.parts else ".rn"
     if of == "ue8m0x2" and to == "bf16x2":
         return e.intrinsic("ue8m0x2.to.bf16x2", values, TYPES[to])
@@ -235,25 +231,10 @@ def _packed(e: OpBuilder, i: Instruction, to: str, of: str, values: list[SSAValu
     elif to in _EIGHT and of in ("f16x2", "f32"):
         name = f"{'ff' if of == 'f32' else of}.to.{to}"
     elif to in PAIRS and of == "f32":
-        element, mode = to.removesuffix("x2"), rounding(i)
-        return e.vector([_float_of_float(e, value, element, "f32", mode) for value in reversed(values)])
+        element, mode = to.removesuffix("x2"), i.among("rz rm rp rna rs", "")
+        halves = [[bits, e.add(llvm.LShrOp(bits, e.constant(i32, 16)))] for bits in random]
+        each = zip(reversed(values), *halves, strict=True)
+        return e.vector([_float_of_float(e, value, element, "f32", mode, *more) for value, *more in each])
     else:
         raise e.unsupported(f"'{i.name}'")
     return e.intrinsic(f"{name}{ending}", values, VectorType(f16, [2]) if to == "f16x2" else TYPES[to])
-
-
-@row("cvt.pack.sat", "u=*", INTEGERS | BYTES | {"b32"}, "u4 s4 u2 s2")
-def cvt_pack(e: OpBuilder, i: Instruction, *given: Operand | None) -> SSAValue:
-    """The first operand saturated, above the second; of less than 16 bits, the third operand's lowest bits above both."""
-    to = i.parts[3]
-    bits = int(to[1:])
-    if i.parts[4] != "s32" or bits > 16 or i.parts[5:] != (("b32",) if bits < 16 else ()):
-        raise e.unsupported(f"'{i.name}'")
-    if len(given) != 2 + (bits < 16):
-        raise e.error(f"'{i.name}' takes {3 + (bits < 16)} operands, not {len(i.operands)}")
-    values = [e.read_as(operand, "u32") for operand in given]
-    parts = [e.extend(e.intrinsic(f"cvt.sat.{to}.s32", [value], IntegerType(bits)), 32) for value in values[:2]]
-    word = e.add(llvm.OrOp(e.add(llvm.ShlOp(parts[0], e.constant(i32, bits))), parts[1]))
-    if bits < 16:
-        word = e.add(llvm.OrOp(word, e.add(llvm.ShlOp(values[2], e.constant(i32, 2 * bits)))))
-    return word

@@ -1,43 +1,26 @@
 """Rows of instructions in which a warp holds matrices: `mma`, `ldmatrix`, `stmatrix`, `movmatrix`; or four warps: `wgmma`.
 
-Each is one call of an intrinsic: all registers of 32 bits are i32, those of f32 and f64 of that type. Source: PTX ISA 8.8, 9.7.14.
+Which shapes and types there are, `mma_shapes` says. Each is one call of an intrinsic: all registers of 32 bits are i32, those of f32 and
+f64 of that type. Source: PTX ISA 8.8, 9.7.14.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dialects.mlir.mma_shapes import KINDS, SHAPES, SPARSE, Mma, Wgmma, Wmma
+from xla_emitters.dialects.mlir.mma_shapes import Mma, Wgmma, Wmma
+from xla_emitters.text.ptx.memory_rows import registers_of
 from xla_emitters.text.ptx.op_builder import TYPES, OpBuilder
 from xla_emitters.text.ptx.rows import row
 from xla_emitters.text.ptx.syntax import Instruction, Operand, OperandGroup, PtxLiteral, Register
-
-_SHAPES = " ".join(
-    sorted(
-        {f"m{m}n8k{k}" for shapes in SHAPES.values() for m, k in shapes}
-        | {f"m16n8k{k}" for depths in SPARSE.values() for k in depths}
-    )
-)
-_OF_KINDS = " ".join(f"kind::{kind}" for kind in KINDS)
-_OF_KINDS += " block_scale scale_vec::1X scale_vec::2X scale_vec::4X e3m2 e2m3 e2m1 ue8m0 ue4m3"
-
-
-def _registers(e: OpBuilder, i: Instruction, operand: Operand | None, count: int) -> Sequence[Operand | None]:
-    """The registers of one operand: `{%r1, %r2}`. raises ParseError for another number of them"""
-    parts = operand.elements if isinstance(operand, OperandGroup) else (operand,)
-    if len(parts) != count:
-        raise e.error(f"'{i.name}' takes {count} registers here, not {len(parts)}")
-    return parts
 
 
 def _write(e: OpBuilder, i: Instruction, count: int, element: str, name: str, given: list[SSAValue]) -> None:
     """Writes the results of an intrinsic to the registers of the first operand."""
     word = _word_of(element)
-    parts = _registers(e, i, i.operands[0], count)
+    parts = registers_of(e, i, i.operands[0], count)
     e.check_all([part for part in parts if part is not None], word, is_result=True)
     ir_type = i32 if word == "b32" else TYPES[word]
     whole = e.intrinsic(name, given, ir_type if count == 1 else llvm.LLVMStructType.from_type_list([ir_type] * count))
@@ -47,7 +30,7 @@ def _write(e: OpBuilder, i: Instruction, count: int, element: str, name: str, gi
 
 def _words(e: OpBuilder, i: Instruction, operand: Operand | None, count: int, element: str) -> list[SSAValue]:
     """The registers of one operand as operands of an intrinsic."""
-    return [e.read_as(part, _word_of(element)) for part in _registers(e, i, operand, count)]
+    return [e.read_as(part, _word_of(element)) for part in registers_of(e, i, operand, count)]
 
 
 def _word_of(element: str) -> str:
@@ -57,9 +40,7 @@ def _word_of(element: str) -> str:
 
 @row(
     "mma.sync.aligned mma.sp.sync.aligned mma.sp::ordered_metadata.sync.aligned",
-    ".=...?....",
-    {"f16", "bf16", "tf32", "f32", "f64", "s8", "u8", "e4m3", "e5m2"},
-    f"{_SHAPES} row col satfinite s32 s4 u4 b1 and xor popc {_OF_KINDS}",
+    *(".=...?....", (), "*"),
     pure=False,
 )
 def mma(
@@ -75,17 +56,13 @@ def mma(
     if found.scales:
         for scales, chosen in zip(more[::2], more[1::2], strict=True):
             given.append(e.read_as(scales, "b32"))
-            given += [e.read_as(part, "u16") for part in _registers(e, i, chosen, 2)]
+            given += [e.read_as(part, "u16") for part in registers_of(e, i, chosen, 2)]
     elif more:
         metadata, selector = more
         if not isinstance(metadata, Register) or not isinstance(selector, PtxLiteral):
             raise e.error(f"'{i.name}' has a register of metadata, and the number of the threads whose metadata count")
         given += [e.read_as(metadata, "b32"), e.read(selector, i32)]
     _write(e, i, found.registers[2], found.to, i.name, given)
-
-
-_WMMA = "m16n16k16 m32n8k16 m8n32k16 m16n16k8 m8n8k4 row col s32 satfinite global shared shared::cta rn"
-_WMMA_TYPES = {"f16", "bf16", "tf32", "f32", "f64", "s8", "u8"}
 
 
 def _wmma_of(e: OpBuilder, i: Instruction) -> tuple[str, Wmma]:
@@ -96,7 +73,7 @@ def _wmma_of(e: OpBuilder, i: Instruction) -> tuple[str, Wmma]:
     return name, found
 
 
-@row("wmma.mma.sync.aligned", ".=...", _WMMA_TYPES, _WMMA, pure=False)
+@row("wmma.mma.sync.aligned", ".=...", (), "*", pure=False)
 def wmma(e: OpBuilder, i: Instruction, *operands: Operand | None) -> None:
     name, found = _wmma_of(e, i)
     given, to = list[SSAValue](), found.fragments[3]
@@ -105,14 +82,14 @@ def wmma(e: OpBuilder, i: Instruction, *operands: Operand | None) -> None:
     _write(e, i, to.registers, to.element, name, given)
 
 
-@row("wmma.load", ".=a?u", _WMMA_TYPES, f"a b c sync aligned {_WMMA}", pure=False)
+@row("wmma.load", ".=a?u", (), "*", pure=False)
 def wmma_load(e: OpBuilder, i: Instruction, *place: SSAValue) -> None:
     name, found = _wmma_of(e, i)
     (fragment,) = found.fragments
     _write(e, i, fragment.registers, fragment.element, name, _with_stride(e, found, place))
 
 
-@row("wmma.store.d.sync.aligned", "=a.?u", _WMMA_TYPES, _WMMA, pure=False)
+@row("wmma.store.d.sync.aligned", "=a.?u", (), "*", pure=False)
 def wmma_store(e: OpBuilder, i: Instruction, address: SSAValue, source: Operand | None, *stride: SSAValue) -> None:
     name, found = _wmma_of(e, i)
     (fragment,) = found.fragments
@@ -127,18 +104,10 @@ def _with_stride(e: OpBuilder, found: Wmma, place: tuple[SSAValue, ...]) -> list
     return [place[0], place[1] if len(place) > 1 else own]
 
 
-_WGMMA_SHAPES = " ".join(f"m64n{n}k{k}" for n in range(8, 257, 8) for k in (8, 16, 32))
 _ONES = (PtxLiteral(1), PtxLiteral(-1), PtxLiteral(0))
 
 
-@row(
-    "wgmma.mma_async.sync.aligned",
-    ".=*",
-    {"f16", "bf16", "tf32", "f32", "s8", "u8", "e4m3", "e5m2"},
-    f"{_WGMMA_SHAPES} satfinite s32",
-    pure=False,
-    updates=True,
-)
+@row("wgmma.mma_async.sync.aligned", ".=*", (), "*", pure=False, updates=True)
 def wgmma(e: OpBuilder, i: Instruction, *operands: Operand | None) -> None:
     """The intrinsic has all numbers that an instruction may end with: whether D counts, signs, whether a matrix lies along its rows."""
     if (found := Wgmma.of(i.name)) is None:

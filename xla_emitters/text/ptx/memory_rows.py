@@ -45,11 +45,11 @@ def width_of(i: Instruction) -> int:
     return int(i.among("v2 v4 v8", "v1")[1:])
 
 
-def registers_of(e: OpBuilder, i: Instruction, operand: Operand | None) -> Sequence[Operand | None]:
-    """The registers of an access. raises ParseError unless they are as many as the mnemonic says, and of one width"""
-    registers = operand.elements if isinstance(operand, OperandGroup) else (operand,)
-    if len(registers) != width_of(i):
-        raise e.error(f"'{i.name}' takes {width_of(i)} registers, not {len(registers)}")
+def registers_of(e: OpBuilder, i: Instruction, operand: Operand | None, count: int = 0) -> Sequence[Operand | None]:
+    """`{%r1, %r2}`: `count` registers of one width, or as many as the mnemonic says. raises ParseError for others"""
+    registers, count = operand.elements if isinstance(operand, OperandGroup) else (operand,), count or width_of(i)
+    if len(registers) != count:
+        raise e.error(f"'{i.name}' takes {count} registers here, not {len(registers)}")
     if len({bits_of(TYPES[each.type]) for each in registers if isinstance(each, Register)}) > 1:
         raise e.error(f"'{i.name}' has registers of several widths")
     return registers
@@ -164,19 +164,10 @@ _UPDATE_HINTS = f"noftz acq_rel {_ACCESS}"
 @row("multimem.red", "=..", _UPDATE_TYPES, f"{_REDUCTIONS} {_UPDATE_HINTS}", pure=False)
 @row("red.async.release red.async.mmio.release", "=..", INTEGERS | BITS, f"{_REDUCTIONS} gpu sys global", pure=False)
 @row("red", "=.*", _UPDATE_TYPES, f"{_REDUCTIONS} {_UPDATE_HINTS}", pure=False)
-def red(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
-    update(e, i, None, *given)
-
-
 @row("atom", ".=.*", _UPDATE_TYPES, f"{_REDUCTIONS} exch cas {_UPDATE_HINTS}", pure=False)
-def atom(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
-    update(e, i, i.operands[0], *given)
-
-
-def update(
-    e: OpBuilder, i: Instruction, target: Operand | None, address: Operand | None, *given: Operand | None
-) -> None:
-    """An atomic update of what is at an address by the operands after it; `target` gets what was there."""
+def update(e: OpBuilder, i: Instruction, address: Operand | None, *given: Operand | None) -> None:
+    """An atomic update of what is at an address by the operands after it; the first operand of `atom` gets what was there."""
+    target = i.operands[0] if i.stem == "atom" else None
     word, kind = e.one_type(), i.among(f"{_REDUCTIONS} exch cas", "")
     if not kind or len(given) < (count := 2 if kind == "cas" else 1):
         raise e.error(f"'{i.name}' has no operation or too few operands")

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from xdsl.dialects.builtin import i1, i32
 from xdsl.ir import Operation, SSAValue
@@ -55,12 +55,10 @@ PACKED = frozenset({"s16x2", "u16x2"})
 INTEGERS = SIGNED | UNSIGNED
 SCALAR_FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 FLOATS = SCALAR_FLOATS | {"f16x2", "bf16x2"}
-WITH_PAIRS = FLOATS | {"f32x2"}
 ANY = INTEGERS | BITS | {"f32", "f64"}
 BYTES = frozenset({"s8", "u8", "b8"})
 """Types of memory and of conversions alone."""
 ROUNDINGS = ("rn", "rz", "rm", "rp", "rna", "rs", "rni", "rzi", "rmi", "rpi")
-_OF_FLOATS = frozenset({*ROUNDINGS, "ftz", "approx", "NaN", "xorsign", "abs"})
 _TWICE = {"s16": "s32", "u16": "u32", "s32": "s64", "u32": "u64"}
 _WORDS = {"p": "pred", "u": "u32", "b": "b64", "h": "b16"}
 _MIXED = {"add": "st", "sub": "st", "fma": "sst"}
@@ -77,6 +75,8 @@ class PtxRow:
     """One mnemonic.
 
     name      its first parts, such as `mul.wide`
+    modifiers those of all types; `*`: what there is, `make` decides
+    own       modifiers of a type alone, that of letter `s` or else `t`; `ftz!`: it must be there
     needs     modifiers of which it must have one
     is_pure   whether it may be computed where its guard does not hold
     carries   whether it reads the carry flag
@@ -87,6 +87,7 @@ class PtxRow:
     name: str
     form: str
     types: frozenset[str]
+    own: Mapping[str, frozenset[str]]
     modifiers: frozenset[str]
     make: Make
     needs: tuple[str, ...]
@@ -107,7 +108,7 @@ ROWS: dict[str, PtxRow] = {}
 def row(
     names: str,
     form: str,
-    types: Collection[str] = (),
+    types: Collection[str] | Mapping[str, str] = (),
     modifiers: str = "",
     *,
     to: str | Callable[..., Operation] | None = None,
@@ -117,7 +118,10 @@ def row(
     updates: bool = False,
     waits: bool = False,
 ) -> Callable[[Make], Make]:
-    """Adds the mnemonics `names`: they become `to`, by default the intrinsic of their name, or what the decorated function makes."""
+    """Adds the mnemonics `names`: they become `to`, by default the intrinsic of their name, or what the decorated function makes.
+
+    types  as a mapping, with the modifiers of each alone
+    """
 
     def plain(e: OpBuilder, i: Instruction, *values: Any) -> SSAValue | None:
         if callable(to):
@@ -132,10 +136,13 @@ def row(
             e.tell(name, *given)
         return None
 
-    words, needed = frozenset(f"{modifiers} {needs}".split()), tuple(needs.split())
+    by_type = cast(Mapping[str, str], types) if isinstance(types, Mapping) else dict[str, str]()
+    of_types = frozenset(cast(Collection[str], types))
+    own = {word: frozenset(f"{alone} {alone.replace('!', '')}".split()) for word, alone in by_type.items()}
+    words, needed = frozenset(f"{modifiers} {'' if by_type else needs}".split()), tuple(needs.split())
     for name in names.split():
         assert name not in ROWS, name
-        ROWS[name] = PtxRow(name, form, frozenset(types), words, plain, needed, pure, carries, updates, waits)
+        ROWS[name] = PtxRow(name, form, of_types, own, words, plain, needed, pure, carries, updates, waits)
 
     def register(make: Make) -> Make:
         ROWS.update({name: replace(ROWS[name], make=make) for name in names.split()})
@@ -161,9 +168,14 @@ def _row_of(parts: tuple[str, ...]) -> PtxRow | str:
     """The row of a mnemonic, or why there is none."""
     for count in range(len(parts), 0, -1):
         if (found := ROWS.get(".".join(parts[:count]))) is not None:
-            for part in parts[count:]:
-                if part not in found.types and part not in found.modifiers:
-                    return f"'.{part}' of '{'.'.join(parts)}' is not supported"
+            types = [part for part in parts[1:] if part in SIZES] or [""]
+            first = types[-1 if "s" in found.form else 0]
+            known = found.types | found.modifiers | found.own.get(first, frozenset())
+            wrong = next((part for part in parts[count:] if part not in known), "")
+            if wrong and "*" not in known:
+                is_of_other = first in found.types and any(wrong in words for words in found.own.values())
+                what = f"of type .{first}" if is_of_other else "supported"
+                return f"'.{wrong}' of '{'.'.join(parts)}' is not {what}"
             return _fault_of(found, parts) or found
     return f"instruction '{'.'.join(parts)}' is not supported{_likely(parts)}"
 
@@ -193,39 +205,7 @@ def _fault_of(row: PtxRow, parts: tuple[str, ...]) -> str:
     spaces = sum(part.partition("::")[0] in ("global", "shared", "local", "const", "param") for part in given)
     if spaces > 1 and parts[0] in ("ld", "ldu", "st", "atom", "red"):
         return f"'{name}' has several state spaces"
-    if parts[0] not in _ARITHMETIC or not types:
-        return ""
-    if types[0] in INTEGERS or types[0] in PACKED:
-        refused = _OF_FLOATS | (set[str]() if types[0] == "s32" else {"sat"})
-    else:
-        refused = {"cc", *_refused_of_floats(parts[0], types[0].removesuffix("x2"), "approx" in given)}
-    wrong = next((part for part in given if part in refused), None)
-    if wrong:
-        return f"'.{wrong}' of '{name}' is not of type .{types[0]}"
-    is_unflushed = row.name in ("rcp", "ex2") and "ftz" not in given and _is_always_flushed(given)
-    return f"'{name}' needs .ftz" if is_unflushed else ""
-
-
-def _is_always_flushed(given: tuple[str, ...]) -> bool:
-    """Whether an approximation has `.ftz` alone: `rcp.approx.ftz.f64`, `ex2.approx.ftz.bf16`."""
-    return "approx" in given and not {"f64", "bf16", "bf16x2"}.isdisjoint(given)
-
-
-def _refused_of_floats(name: str, word: str, is_approximate: bool) -> Collection[str]:
-    """Modifiers that `name` has for other types than `word`, and not for this one."""
-    if name == "tanh" or (name, word) == ("ex2", "f16"):
-        return {"ftz"}
-    if (name in ("rcp", "rsqrt") and is_approximate) or name == "ex2":
-        return ()
-    return _REFUSED.get(word, ())
-
-
-_REFUSED = {
-    "f16": {"rz", "rm", "rp"},
-    "bf16": {"rz", "rm", "rp", "ftz", "sat"},
-    "f64": {"ftz", "sat", "approx", "full"},
-}
-_ARITHMETIC = frozenset("abs add sub mul mad fma min max neg div rcp sqrt rsqrt ex2 tanh".split())
+    return f"'{name}' needs .ftz" if types and "ftz!" in row.own.get(types[0], ()) and "ftz" not in given else ""
 
 
 def row_of(source: Source, instruction: Instruction) -> PtxRow:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runtime.cpu_ways import compiled
 
 import xla_emitters as xe
 from xla_emitters.errors import DataError, EndlessLoop
@@ -90,7 +91,7 @@ def frame_of(program: Any, inputs: list[Any]) -> Frame:
 
 @pytest.mark.parametrize("trips", [1, 2, 3, 4, 5, 6, 7, FIRST_AT_ONCE, FIRST_AT_ONCE + 1, 3 * FIRST_AT_ONCE, 10_000])
 def test_memory_and_numbers_are_those_of_each_iteration(trips: int) -> None:
-    program = xe.compile(SCAN)
+    program = compiled(SCAN)
     for seed in range(2):
         for found, wanted in zip(program(*drawn(trips, seed)), scanned(*drawn(trips, seed)), strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
@@ -98,11 +99,11 @@ def test_memory_and_numbers_are_those_of_each_iteration(trips: int) -> None:
 
 def test_a_scan_is_one_call() -> None:
     inputs = drawn(9)
-    assert sum(isinstance(run, InterpretedLoop) for run in frame_of(xe.compile(SCAN), inputs).code) == 1
+    assert sum(isinstance(run, InterpretedLoop) for run in frame_of(compiled(SCAN), inputs).code) == 1
 
 
 def test_results_of_a_call_stay_as_they_are() -> None:
-    program = xe.compile(SCAN)
+    program = compiled(SCAN)
     first = program(*drawn(9))
     copies = [each.copy() for each in first]
     program(*drawn(9, 1))
@@ -112,20 +113,20 @@ def test_results_of_a_call_stay_as_they_are() -> None:
 
 def test_arguments_are_not_written() -> None:
     inputs = drawn(9)
-    xe.compile(SCAN)(*inputs)
+    compiled(SCAN)(*inputs)
     for found, wanted in zip(inputs, drawn(9), strict=True):
         assert np.array_equal(found, wanted)
 
 
 def test_more_iterations_than_allowed_are_refused() -> None:
-    program = xe.compile(SCAN)
+    program = compiled(SCAN)
     program(*drawn(9))
     with limits.limited_iterations(8), pytest.raises(EndlessLoop, match="8 iterations"):
         program(*drawn(9))
 
 
 def test_a_loop_s_memory_counts() -> None:
-    program = xe.compile(SCAN)
+    program = compiled(SCAN)
     with limits.limited_memory(16), pytest.raises(DataError, match="memory"):
         program(*drawn(9))
 
@@ -154,7 +155,7 @@ func.func public @main(%m: tensor<?xf32>, %a: tensor<100xf32>, %b: tensor<100xf3
 
 
 def test_all_memory_of_a_loop_counts_together() -> None:
-    program, inputs = xe.compile(THREE), [np.zeros(size, np.float32) for size in (9, 100, 100, 100)]
+    program, inputs = compiled(THREE), [np.zeros(size, np.float32) for size in (9, 100, 100, 100)]
     assert any(isinstance(run, InterpretedLoop) for run in frame_of(program, inputs).code)
     with limits.limited_memory(program.memory(inputs).peak - 1), pytest.raises(DataError, match="memory"):
         program(*inputs)
@@ -162,7 +163,7 @@ def test_all_memory_of_a_loop_counts_together() -> None:
 
 def test_a_loop_needs_no_more_memory_than_its_steps() -> None:
     """Memory that no slot holds is free: that of the arguments' copies, and of other places of the loop."""
-    program, inputs = xe.compile(THREE), [np.zeros(size, np.float32) for size in (9, 100, 100, 100)]
+    program, inputs = compiled(THREE), [np.zeros(size, np.float32) for size in (9, 100, 100, 100)]
     program(*inputs)
     with limits.limited_memory(program.memory(inputs).peak):
         for _ in range(2):
@@ -347,7 +348,7 @@ def decaying(trips: int) -> list[Any]:
 
 @pytest.mark.parametrize("wanted", [0, 1, 2, 3, 4, 5, 61, 62, 63, 64, 65, 126, 127, 128, 190])
 def test_the_loop_ends_where_numpy_s_does(wanted: int) -> None:
-    program, given = xe.compile(ITERATION), decaying(wanted)
+    program, given = compiled(ITERATION), decaying(wanted)
     trips, *expected = iterated(*given)
     assert abs(trips - wanted) <= 1
     for _ in range(2):
@@ -356,7 +357,7 @@ def test_the_loop_ends_where_numpy_s_does(wanted: int) -> None:
 
 
 def test_such_a_loop_is_one_step() -> None:
-    program, given = xe.compile(ITERATION), decaying(5)
+    program, given = compiled(ITERATION), decaying(5)
     made = lowerings_of(program).loaded
     frame = made.frame(made.bind([np.shape(each) for each in given]))
     assert sum(isinstance(run, InterpretedLoop) for run in frame.code) == 1
@@ -365,7 +366,7 @@ def test_such_a_loop_is_one_step() -> None:
 def test_a_state_that_comes_back_is_an_endless_loop() -> None:
     x, one = np.array([1.0, -0.5], np.float32), np.float32(1.0)
     with pytest.raises(EndlessLoop, match=r"the state after (\d+) iterations is the one after (\d+)") as error:
-        xe.compile(ITERATION)(x, one, np.float32(0.0), np.float32(0.5))
+        compiled(ITERATION)(x, one, np.float32(0.0), np.float32(0.5))
     later, earlier = (int(word) for word in str(error.value).split() if word.isdecimal())
     assert later > earlier
     assert (later - earlier) % 2 == 0  # a, b = b, a
@@ -373,7 +374,7 @@ def test_a_state_that_comes_back_is_an_endless_loop() -> None:
 
 @pytest.mark.parametrize("most", [0, 1, 7, 64, 200])
 def test_the_limit_allows_as_many_iterations_and_no_more(most: int) -> None:
-    program = xe.compile(ITERATION)
+    program = compiled(ITERATION)
     for wanted in {0, 1, 5, 7, 8, 63, 64, 65, 66, 198, 199, 200, 201, 202}:
         trips, *expected = iterated(*decaying(wanted))
         with limits.limited_iterations(most):
@@ -386,7 +387,7 @@ def test_the_limit_allows_as_many_iterations_and_no_more(most: int) -> None:
 
 @pytest.mark.parametrize("bound", [1e9, 40.0, 12.0, 5.0, 1.5, 0.0])
 def test_a_number_of_the_host_may_end_it_too(bound: float) -> None:
-    program = xe.compile(AT_MOST_TWENTY)
+    program = compiled(AT_MOST_TWENTY)
     for scale in (1.0, 8.0):
         x, rate, step = np.array([1.0, -0.5, 0.25], np.float32) * np.float32(scale), np.float32(0.5), np.float32(0.25)
         a, b, trips = -x, x, 0
@@ -399,7 +400,7 @@ def test_a_number_of_the_host_may_end_it_too(bound: float) -> None:
 
 
 def test_such_a_loop_is_one_step_too() -> None:
-    made = lowerings_of(xe.compile(AT_MOST_TWENTY)).loaded
+    made = lowerings_of(compiled(AT_MOST_TWENTY)).loaded
     frame = made.frame(made.bind([(3,), (), (), ()]))
     assert sum(isinstance(run, InterpretedLoop) for run in frame.code) == 1
 
