@@ -228,6 +228,9 @@ def library_call(
       %k = stablehlo.constant dense<3> : tensor<1xi32>\n""".replace("TYPE", arguments[0])
     for number, rank in enumerate(listed):
         parts = ", ".join(["tensor<1xi32>"] * int(rank))
+        if rank == "0":
+            code += f"%n{number} = stablehlo.constant dense<> : tensor<0xi32>\n"
+            continue
         code += f"%n{number} = stablehlo.concatenate {lists[rank]}, dim = 0 : ({parts}) -> tensor<{rank}xi32>\n"
     count = len(results)
     defined, returned = ("%0", "%0") if count == 1 else (f"%0:{count}", ", ".join(f"%0#{n}" for n in range(count)))
@@ -259,6 +262,27 @@ def test_eigenvalues_are_of_the_triangle_that_the_call_names(target: str, config
             np.testing.assert_allclose(values, wanted, atol=1e-5, err_msg=str(stage))
             np.testing.assert_allclose(np.abs(vectors), np.abs(np.linalg.eigh(x, UPLO=letter)[1]), atol=1e-4)
             assert not info.any()
+
+
+@pytest.mark.parametrize("size", ["2", "?"])
+@pytest.mark.parametrize(
+    ("target", "config", "rank"),
+    [
+        ("cusolver_gesvd_ffi", "compute_uv = false, full_matrices = false, transposed = false", 0),
+        ("cusolver_gesvdj_ffi", "compute_uv = false, full_matrices = true", 3),
+        ("lapack_sgesdd_ffi", "mode = 78 : ui8", 3),
+    ],
+)
+def test_singular_values_without_vectors(target: str, config: str, rank: int, size: str) -> None:
+    """JAX's `svd(x, compute_uv=False)`: gesvd's results for vectors are scalars, and it is for unknown sizes and for those above 1024."""
+    x = np.random.default_rng(0).normal(size=(2, 3, 3)).astype(np.float32)
+    matrices, info = f"tensor<{size}x3x3xf32>", f"tensor<{size}xi32>"
+    vectors = matrices if rank else "tensor<f32>"
+    results, ranks = [matrices, f"tensor<{size}x3xf32>", vectors, vectors, info], f"32{rank}{rank}1"
+    found = library_call(target, config, [matrices], results, listed=ranks if size == "?" else "")
+    for stage in ("hlo", "lmhlo", None):
+        values = found.run([x], stage)[1]
+        np.testing.assert_allclose(values, np.linalg.svd(x, compute_uv=False), atol=1e-5, err_msg=str(stage))
 
 
 def test_functions_of_lapack_are_those_that_jax_calls_on_a_cpu() -> None:

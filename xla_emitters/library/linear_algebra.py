@@ -205,15 +205,20 @@ def eigh(arguments: LibraryArguments) -> list[Array]:
 
 
 def svd(arguments: LibraryArguments) -> list[Array]:
-    """`values`, `left`, `right`: v, or its adjoint if the configuration says so; `overwritten` (the operand), `info` (0)."""
+    """`values`, `left`, `right`: v, or its adjoint if the configuration says so; `overwritten` (the operand), `info` (0).
+
+    Without `left` and `right` among the results it takes half the time.
+    """
     config, xp = arguments.config, arguments.xp
     matrices, full = _matrices(arguments, 0), config["full_matrices"]
+    found = {"overwritten": matrices, "info": xp.zeros(matrices.shape[:-2], np.int32)}
+    if "left" not in config["outputs"]:
+        (values,) = _of_finite(matrices, xp, lambda safe: [xp.linalg.svd(safe, compute_uv=False)])
+        return _outputs(arguments, found | {"values": values})
     left, values, right = _of_finite(matrices, xp, lambda safe: xp.linalg.svd(safe, full_matrices=full))
     if not config["adjoint"]:
         right = xp.conj(xp.swapaxes(right, -1, -2))
-    info = xp.zeros(matrices.shape[:-2], np.int32)
-    found = {"overwritten": matrices, "values": values, "left": left, "right": right, "info": info}
-    return _outputs(arguments, found)
+    return _outputs(arguments, found | {"values": values, "left": left, "right": right})
 
 
 def tridiagonal_solve(arguments: LibraryArguments) -> list[Array]:

@@ -352,20 +352,23 @@ def _triangular_solve(op: RuleOp) -> Config:
     }
 
 
+_NO_VECTORS = ("workspace", "workspace")
+"""Results of a decomposition into singular values alone: vectors that are not computed, whatever size they have."""
+
+
 def _jacobi(op: RuleOp) -> Config:
     fields = Fields.of(op)
-    outputs = _of_matrices(op, "overwritten", "values", "left", "right", "info")
+    vectors = ("left", "right") if fields.truth("compute_uv", True) else _NO_VECTORS
+    outputs = _of_matrices(op, "overwritten", "values", *vectors, "info")
     return {"outputs": outputs, "full_matrices": fields.truth("full_matrices", True), "adjoint": False}
 
 
 def _svd(op: RuleOp) -> Config:
     fields = Fields.of(op)
-    if not fields.truth("compute_uv", True):
-        raise op.unsupported("no library function for singular values alone")
-    swapped = fields.truth("transposed", False)
-    outputs = ["overwritten", "values", *(("right", "left") if swapped else ("left", "right")), "info"]
+    vectors = ("right", "left") if fields.truth("transposed", False) else ("left", "right")
+    vectors = vectors if fields.truth("compute_uv", True) else _NO_VECTORS
     return {
-        "outputs": _of_matrices(op, *outputs),
+        "outputs": _of_matrices(op, "overwritten", "values", *vectors, "info"),
         "full_matrices": fields.truth("full_matrices", True),
         "adjoint": True,
     }
@@ -381,9 +384,11 @@ def _lapack_eigh(op: RuleOp) -> Config:
 
 
 def _lapack_svd(op: RuleOp) -> Config:
-    """Mode S: the first min(m, n) vectors; A and N (which reads none of them) have results for all."""
-    outputs = _of_matrices(op, "overwritten", "values", "left", "right", "info")
-    return {"outputs": outputs, "full_matrices": Fields.of(op).letter("mode", "ASN") != "S", "adjoint": True}
+    """Mode S: the first min(m, n) vectors; A: all; N: none."""
+    mode = Fields.of(op).letter("mode", "ASN")
+    vectors = _NO_VECTORS if mode == "N" else ("left", "right")
+    outputs = _of_matrices(op, "overwritten", "values", *vectors, "info")
+    return {"outputs": outputs, "full_matrices": mode != "S", "adjoint": True}
 
 
 def _tridiagonal_solve(op: RuleOp) -> Config:

@@ -77,7 +77,7 @@ class TorchProgram(Program):
         """Runs the program where its arrays are: on the GPU if one of them is there, else on the CPU.
 
         arguments  the module's, tensors of PyTorch or arrays of NumPy; before them the state, if it is an argument: `module.state_dict()`
-        returns    the module's result, of tensors if an argument is one, else of arrays
+        returns    the module's result, of arrays if arguments are arrays and none is a tensor, else of tensors
         raises     DataError for another structure, other types or sizes; ToolError on a GPU without CuPy
         """
         arrays = self.flat(arguments, keywords)
@@ -93,7 +93,7 @@ class TorchProgram(Program):
         flat = self.flat(inputs, keywords)
         results = super().run_cpu(*map(_host_array, flat), stage=stage)
         results = [results] if len(self.results) == 1 else results
-        return self.tree(results, is_of_torch=_has_tensors(inputs, keywords))
+        return self.tree(results, is_of_torch=_is_of_torch(inputs, keywords))
 
     def flat(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
         """The arrays that the program takes, of a call. raises DataError for another structure, or another value of what is no tensor"""
@@ -148,13 +148,13 @@ class OnModules(OnArguments):
     program: TorchProgram
 
     def __call__(self, *inputs: Any, **keywords: Any) -> Any:
-        """The module's result: of tensors if an argument is one, where this runs; else as `Program.on` returns it."""
+        """The module's result: of tensors where this runs; as `Program.on` returns it if arguments are arrays and none is a tensor."""
         flat = self.program.flat(inputs, keywords)
         is_on_host = self.platform == "cpu"
         arrays = [
             _host_array(each) if is_on_host or not is_on_gpu(_detached(each)) else _detached(each) for each in flat
         ]
-        return self.program.tree(self.run(arrays), is_of_torch=_has_tensors(inputs, keywords))
+        return self.program.tree(self.run(arrays), is_of_torch=_is_of_torch(inputs, keywords))
 
 
 def from_torch(
@@ -430,8 +430,10 @@ def _is_tensor(value: Any) -> bool:
     return isinstance(value, _torch().Tensor)
 
 
-def _has_tensors(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
-    return any(map(_is_tensor, _torch().utils._pytree.tree_leaves((arguments, keywords))))
+def _is_of_torch(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
+    """Whether the results of a call are tensors: where an argument is one, or none is an array."""
+    leaves = _torch().utils._pytree.tree_leaves((arguments, keywords))
+    return any(map(_is_tensor, leaves)) or not any(hasattr(leaf, "shape") for leaf in leaves)
 
 
 def _detached(value: Any) -> Any:

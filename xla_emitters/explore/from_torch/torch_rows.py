@@ -35,11 +35,13 @@ from xla_emitters.support.extras import install_command
 Row = Callable[..., Any]
 _END = 2**63 - 1
 """The end of a slice that PyTorch writes for none."""
+_FEW_ROWS = 25
+"""Most rows between which PyTorch finds distances without a product."""
 _ROUNDED_ONCE = {
     *("_softmax", "softmax", "_log_softmax", "logaddexp", "logaddexp2", "silu", "glu"),
     *("native_layer_norm", "native_group_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_no_training"),
     *("_adaptive_avg_pool2d", "_adaptive_avg_pool3d"),
-    *("dist", "hypot", "_cdist_forward", "_pdist_forward", "addbmm"),
+    *("dist", "hypot", "_pdist_forward", "addbmm"),
 }
 """torchax's rows of several ops, each of which would round to 16 bits, or overflow in them."""
 
@@ -74,12 +76,12 @@ class Rows:
 
     def is_decomposed(self, target: Any) -> bool:
         """Whether torchax's row is not taken but PyTorch's decomposition, or none: the row has other arguments than the op, rounds to
-        float32, gives NaN for all matrices but positive definite ones, or goes over indices in Python.
+        float32, gives NaN for all matrices but positive definite ones, goes over indices in Python, or counts pieces of known size.
         """
         packet, aten = getattr(target, "overloadpacket", target), self.torch.ops.aten
         return packet in (
             *(aten.native_layer_norm_backward, aten.logit, aten.mvlgamma, aten.linalg_ldl_factor_ex),
-            *(aten.max_unpool2d, aten.max_unpool3d),
+            *(aten.max_unpool2d, aten.max_unpool3d, aten.split),
         )
 
     def is_random(self, target: Any) -> bool:
@@ -326,6 +328,13 @@ def _of_numbers(
         function = rounded_once(jax, table[aten.linalg_vector_norm].func)
         return function(x if dtype is None else x.astype(types(dtype)), order, dim, keepdim)
 
+    def distances(x: Any, y: Any, order: Any = 2, mode: int | None = None) -> Any:
+        """Of each row of `x` from each of `y`; those of many rows by a product, as PyTorch has them."""
+        if order == 2 and (mode == 1 or (mode != 2 and (x.shape[-2] > _FEW_ROWS or y.shape[-2] > _FEW_ROWS))):
+            squares = jnp.sum(x * x, -1)[..., :, None] + jnp.sum(y * y, -1)[..., None, :]
+            return jnp.sqrt(jnp.maximum(squares - 2 * (x @ jnp.matrix_transpose(y)), 0))
+        return norm(x[..., :, None, :] - y[..., None, :, :], order, -1)
+
     def added(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
         """A product and `x`, which is not looked at where `beta` is 0."""
         product = a @ b if isinstance(alpha, int) and alpha == 1 else (a @ b) * alpha
@@ -363,6 +372,7 @@ def _of_numbers(
         aten.digamma.default: real(digamma),
         aten.complex.default: lambda x, y: lax.complex(*jnp.broadcast_arrays(x, y)),
         aten.linalg_vector_norm.default: norm,
+        **dict.fromkeys((aten.cdist.default, aten._cdist_forward.default), distances),
         **dict.fromkeys((aten.addmm.default, aten.addmv.default), added),
         aten.angle.default: angle,
         aten.div.Tensor_mode: quotient,
@@ -399,9 +409,13 @@ def _of_lines(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -
         return start + step * jnp.arange(-((start - end) // step))
 
     def largest(x: Any, k: int, dim: int = -1, is_largest: bool = True, is_sorted: bool = True) -> Any:
-        """One sort of each line, of which the first `k` are taken."""
-        x = jnp.moveaxis(x, dim, -1)
-        values, places = lax.top_k(x if is_largest else -x if jnp.issubdtype(x.dtype, jnp.floating) else ~x, k)
+        """One sort of each line, of which the first `k` are taken: what is no number is after all numbers, whatever its sign."""
+        x, key = jnp.moveaxis(x, dim, -1), jnp.moveaxis(x, dim, -1)
+        if jnp.issubdtype(x.dtype, jnp.floating):
+            key = jnp.where(x == x, x if is_largest else -x, jnp.asarray(jnp.nan if is_largest else -jnp.nan, x.dtype))
+        elif not is_largest:
+            key = ~x
+        values, places = lax.top_k(key, k)
         values = values if is_largest else jnp.take_along_axis(x, places, axis=-1)
         return jnp.moveaxis(values, -1, dim), jnp.moveaxis(places, -1, dim)
 

@@ -189,6 +189,18 @@ def test_axes_counted_from_the_end_have_the_names_of_their_dims(torch: Any) -> N
 def test_a_tensor_that_no_result_needs_is_one_all_the_same(torch: Any) -> None:
     program = from_torch(lambda x: torch.arange(3), torch.ones(2), record="none")
     assert torch.equal(program(torch.ones(2)), torch.arange(3))
+    assert torch.equal(from_torch(lambda: torch.arange(3), record="none")(), torch.arange(3))
+
+
+def test_pieces_of_an_unknown_size(torch: Any) -> None:
+    def in_pieces(x: Any) -> Any:
+        return (*x.chunk(2, 1), *x.split(x.shape[1] // 2, 1))
+
+    n = torch.export.Dim("n")
+    program = from_torch(in_pieces, torch.ones(2, 6), dynamic_shapes=({1: 2 * n},), record="none")
+    for size in (2, 6, 10):
+        x = torch.randn(2, size)
+        torch.testing.assert_close(program(x), in_pieces(x), rtol=0, atol=0)
 
 
 def test_a_condition_on_a_size_is_for_each_call(torch: Any) -> None:

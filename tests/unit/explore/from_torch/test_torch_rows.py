@@ -182,6 +182,34 @@ def test_elements_that_are_added_to_one_place(torch: Any) -> None:
     is_as_pytorch(torch, function, torch.arange(6).reshape(2, 3), torch.tensor([5, 6, 7, 2**60 + 1]))
 
 
+@pytest.mark.parametrize("name", ["float32", "float64", "float16"])
+def test_the_first_beside_what_is_no_number(torch: Any, name: str) -> None:
+    """What is no number is after all numbers from both ends, with a sign or without."""
+    nan, inf = float("nan"), float("inf")
+    x = torch.tensor([[3.0, nan, -inf, 4, 2], [inf, 7, nan, -nan, 6], [0.5, -nan, 8, inf, -1]]).to(getattr(torch, name))
+
+    def function(x: Any) -> Any:
+        return [each.topk(4, largest=is_largest) for each in (x, -x) for is_largest in (True, False)]
+
+    assert torch.signbit(x[1, 2:4]).tolist() == [False, True]
+    found = from_torch(function, x, record="none")(x)
+    for one, other in zip(found, function(x), strict=True):
+        torch.testing.assert_close(one.values, other.values, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("rows", [4, 40])
+@pytest.mark.parametrize("order", [0.0, 1.0, 2.0, 3.0, float("inf")])
+def test_distances(torch: Any, order: float, rows: int) -> None:
+    def function(x: Any, y: Any) -> Any:
+        return torch.cdist(x, y, p=order), torch.cdist(x.double(), y.double(), p=order)
+
+    x, y = torch.randn(2, 3, 5), torch.randn(2, rows, 5)
+    found, precise = from_torch(function, x, y, record="none")(x, y)
+    wanted, precisely = function(x, y)
+    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=0)
+    torch.testing.assert_close(precise, precisely, rtol=1e-13, atol=0)
+
+
 def test_places_in_what_is_ordered(torch: Any) -> None:
     """In lines of unknown length, from both sides; of what is ordered by other numbers."""
 
