@@ -18,10 +18,8 @@ from threading import Lock, Thread
 from xla_emitters.errors import ToolError
 from xla_emitters.lowering.cpu.cpu_code import plain_code
 from xla_emitters.lowering.cpu.cpu_steps import CHAIN_IR, ENTRY
-from xla_emitters.lowering.cpu.team_code import JOB_WORDS, TEAM, TEAM_ALIGNMENT, TEAM_BYTES, TEAM_IR
+from xla_emitters.lowering.cpu.team_code import JOB_WORDS, TEAM, TEAM_ALIGNMENT, TEAM_BYTES, TEAM_IR, TIMED_RUNS
 
-TIMED_RUNS = 8
-"""Of a job whose rows may be faster in one thread: half of them alone."""
 _NEVER = (1 << 63) - 1
 _TeamCode = ctypes.CFUNCTYPE(None, ctypes.c_size_t)
 
@@ -79,7 +77,7 @@ def job_of(table: int, rows: int, parts: int, *, timed: bool) -> Job | None:
     table  the address of rows of `cpu_steps.CHAIN`, which may be called in any order
     rows   how many there are
     parts  how many threads share them
-    timed  the first runs are timed: by one thread and by several in turn, and the faster way stays
+    timed  the first TIMED_RUNS are timed: by several threads, then by one, and the faster way stays
     """
     team = process_team()
     return None if team is None else Job(team, table, rows, parts, timed=timed)

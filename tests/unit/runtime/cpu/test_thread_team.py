@@ -18,11 +18,12 @@ import pytest
 import xla_emitters as xe
 from xla_emitters.lowering.cpu.cpu_code import CpuCode
 from xla_emitters.lowering.cpu.cpu_target import NATIVE, cpu_target
+from xla_emitters.lowering.cpu.team_code import TIMED_RUNS
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.runtime import block_threads
 from xla_emitters.runtime.cpu import thread_team
 from xla_emitters.runtime.cpu.interpreted_loop import InterpretedLoop
-from xla_emitters.runtime.cpu.thread_team import TIMED_RUNS, Job, job_of
+from xla_emitters.runtime.cpu.thread_team import Job, job_of
 
 ROWS = """
 declare i32 @usleep(i32)
