@@ -5,7 +5,8 @@ define void @team.begin(ptr %team)        prepares the memory of a team
 define void @team.work(ptr %team)         a thread of the team: takes rows of each job; returns when the team ends
 define void @team.end(ptr %team)          ends it
 
-    job    team, table, rows, parts, runs left to time, nanoseconds alone, nanoseconds together, number of the clock
+    job    team, table, rows, parts, runs left to time (below 0: until they are timed again), nanoseconds alone, nanoseconds together,
+           number of the clock, parts that are faster, runs until they are timed again
     team   TICKET  job's number << 40 | rows << 20 | the next row to take            TABLE   of the job
            DONE    rows that are done                                                BUSY    whether a job runs
            SLEEPERS, END, a mutex, a condition
@@ -14,7 +15,8 @@ A thread takes a row by exchanging the ticket, so that it takes it once, and fro
 all rows of the one before are done. While a job runs, others are called by their own threads alone. Whoever waits yields the processor; a
 thread of the team that found nothing to do SPINS times sleeps, and is woken by the next job.
 The first runs of a job are timed, together, then alone, and the faster way stays: how long rows take is not known before, a kernel
-may touch one row of a large array, and threads that share what fits a core's cache wait for each other's lines.
+may touch one row of a large array, and threads that share what fits a core's cache wait for each other's lines. They are timed again after
+FIRST_WAIT runs, four times as many, and so on, and the least times of all trials count: the first one may have met a busy core.
 Source: POSIX, pthread_cond_wait, sched_yield, clock_gettime; LLVM's language reference, atomic orderings.
 """
 
@@ -24,8 +26,10 @@ from xla_emitters.lowering.cpu.cpu_steps import CHAIN, CHAIN_ROW, ENTRY
 
 TEAM = "team"
 """The name of the function that runs a job."""
-JOB_WORDS = 8
+JOB_WORDS = 10
 """Numbers of a job."""
+LEFT, TOGETHER, CHOSEN = 4, 6, 8
+"""Their places: runs left to time, nanoseconds together, parts that are faster."""
 TEAM_BYTES, TEAM_ALIGNMENT = 1024, 64
 """Memory of a team: what threads write often is on cache lines of its own."""
 MOST_ROWS = (1 << 20) - 1
@@ -34,6 +38,8 @@ SPINS = 100
 TIMED_RUNS = 8
 """Of a job whose rows may be faster in one thread: half of them together, one behind the other, so that the team is as awake as in a
 program that is called again and again; then half of them alone."""
+FIRST_WAIT, LAST_WAIT = 100, 1 << 20
+"""Runs between two trials, at first and at most."""
 _TABLE, _DONE, _BUSY, _SLEEPERS, _END, _MUTEX, _CONDITION = 64, 128, 192, 256, 320, 384, 640
 
 
@@ -218,18 +224,20 @@ entry:
   %alone.at = getelementptr i64, ptr %job, i64 5
   %together.at = getelementptr i64, ptr %job, i64 6
   %clock.at = getelementptr i64, ptr %job, i64 7
+  %chosen.at = getelementptr i64, ptr %job, i64 8
+  %wait.at = getelementptr i64, ptr %job, i64 9
   %team = load ptr, ptr %job
   %table = load ptr, ptr %table.at
   %rows = load i64, ptr %rows.at
   %parts = load i64, ptr %parts.at
   %left = load i64, ptr %left.at
   %clock = load i64, ptr %clock.at
-  %is.timed = icmp ne i64 %left, 0
+  %chosen = load i64, ptr %chosen.at
+  %is.timed = icmp sgt i64 %left, 0
   %now.left = sub i64 %left, 1
   %second.half = icmp ult i64 %now.left, {TIMED_RUNS // 2}
-  %try.alone = and i1 %is.timed, %second.half
-  %one = icmp ult i64 %parts, 2
-  %by.one = or i1 %try.alone, %one
+  %one = icmp ult i64 %chosen, 2
+  %by.one = select i1 %is.timed, i1 %second.half, i1 %one
   br i1 %is.timed, label %start, label %run
 start:
   %began = call i64 @{TEAM}.now(i64 %clock)
@@ -244,7 +252,16 @@ several:
   call void @{TEAM}.together(ptr %team, ptr %table, i64 %rows, i64 %parts)
   br label %done
 done:
-  br i1 %is.timed, label %stop, label %out
+  br i1 %is.timed, label %stop, label %count
+count:
+  %waits = icmp slt i64 %left, 0
+  br i1 %waits, label %closer, label %out
+closer:
+  %still = add i64 %left, 1
+  %again = icmp eq i64 %still, 0
+  %next.left = select i1 %again, i64 {TIMED_RUNS}, i64 %still
+  store i64 %next.left, ptr %left.at
+  br label %out
 stop:
   %ended = call i64 @{TEAM}.now(i64 %clock)
   %took = sub i64 %ended, %since
@@ -260,7 +277,13 @@ decide:
   %together = load i64, ptr %together.at
   %faster = icmp ule i64 %alone, %together
   %kept = select i1 %faster, i64 1, i64 %parts
-  store i64 %kept, ptr %parts.at
+  store i64 %kept, ptr %chosen.at
+  %wait = load i64, ptr %wait.at
+  %until = sub i64 0, %wait
+  store i64 %until, ptr %left.at
+  %longer = mul i64 %wait, 4
+  %next.wait = call i64 @llvm.umin.i64(i64 %longer, i64 {LAST_WAIT})
+  store i64 %next.wait, ptr %wait.at
   br label %out
 out:
   ret void

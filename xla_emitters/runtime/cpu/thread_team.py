@@ -18,7 +18,16 @@ from threading import Lock, Thread
 from xla_emitters.errors import ToolError
 from xla_emitters.lowering.cpu.cpu_code import plain_code
 from xla_emitters.lowering.cpu.cpu_steps import CHAIN_IR, ENTRY
-from xla_emitters.lowering.cpu.team_code import JOB_WORDS, TEAM, TEAM_ALIGNMENT, TEAM_BYTES, TEAM_IR, TIMED_RUNS
+from xla_emitters.lowering.cpu.team_code import (
+    CHOSEN,
+    FIRST_WAIT,
+    JOB_WORDS,
+    TEAM,
+    TEAM_ALIGNMENT,
+    TEAM_BYTES,
+    TEAM_IR,
+    TIMED_RUNS,
+)
 
 _NEVER = (1 << 63) - 1
 _TeamCode = ctypes.CFUNCTYPE(None, ctypes.c_size_t)
@@ -77,7 +86,7 @@ def job_of(table: int, rows: int, parts: int, *, timed: bool) -> Job | None:
     table  the address of rows of `cpu_steps.CHAIN`, which may be called in any order
     rows   how many there are
     parts  how many threads share them
-    timed  the first TIMED_RUNS are timed: by several threads, then by one, and the faster way stays
+    timed  some runs are timed, by several threads, then by one, and the faster way stays
     """
     team = process_team()
     return None if team is None else Job(team, table, rows, parts, timed=timed)
@@ -89,11 +98,11 @@ class Job:
     def __init__(self, team: _Team, table: int, rows: int, parts: int, *, timed: bool) -> None:
         team.grow(parts - 1)
         runs = TIMED_RUNS if timed else 0
-        values = (team.address, table, rows, parts, runs, _NEVER, _NEVER, time.CLOCK_MONOTONIC)
-        self._words = (ctypes.c_int64 * JOB_WORDS)(*values)
-        self.code, self.address = team.code, ctypes.addressof(self._words)
+        trial = runs, _NEVER, _NEVER, time.CLOCK_MONOTONIC, parts, FIRST_WAIT
+        self.words = (ctypes.c_int64 * JOB_WORDS)(team.address, table, rows, parts, *trial)
+        self.code, self.address = team.code, ctypes.addressof(self.words)
 
     @property
     def parts(self) -> int:
         """How many threads share the rows, as far as it is known."""
-        return self._words[3]
+        return self.words[CHOSEN]

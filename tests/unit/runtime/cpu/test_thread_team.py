@@ -18,7 +18,7 @@ import pytest
 import xla_emitters as xe
 from xla_emitters.lowering.cpu.cpu_code import CpuCode
 from xla_emitters.lowering.cpu.cpu_target import NATIVE, cpu_target
-from xla_emitters.lowering.cpu.team_code import TIMED_RUNS
+from xla_emitters.lowering.cpu.team_code import CHOSEN, FIRST_WAIT, LEFT, TIMED_RUNS, TOGETHER
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.runtime import block_threads
 from xla_emitters.runtime.cpu import thread_team
@@ -100,6 +100,19 @@ def test_the_faster_way_stays(name: str, stays: int) -> None:
     assert made.job.parts == stays
     made.run()
     assert [*made.words] == [TIMED_RUNS + 1] * 4
+
+
+def test_a_trial_that_met_a_busy_core_is_made_again() -> None:
+    """A job that is judged to be faster alone, since its shared runs took years, is tried again."""
+    made = marks("nap", 4, 4, timed=True)
+    for _ in range(TIMED_RUNS):
+        made.run()
+    assert made.job.words[LEFT] == -FIRST_WAIT
+    made.job.words[CHOSEN], made.job.words[LEFT], made.job.words[TOGETHER] = 1, -1, 1 << 62
+    for _ in range(1 + TIMED_RUNS):
+        made.run()
+    assert (made.job.parts, made.job.words[LEFT]) == (4, -4 * FIRST_WAIT)
+    assert [*made.words] == [2 * TIMED_RUNS + 1] * 4
 
 
 FORKED = """
