@@ -35,6 +35,7 @@ TEAM_BYTES, TEAM_ALIGNMENT = 1024, 64
 MOST_ROWS = (1 << 20) - 1
 """Of a job: as many as the ticket can count."""
 SPINS = 100
+"""How often a thread that finds nothing to do yields before it sleeps: some 40 us, in which the next call of a program mostly comes."""
 TIMED_RUNS = 8
 """Of a job whose rows may be faster in one thread: half of them together, one behind the other, so that the team is as awake as in a
 program that is called again and again; then half of them alone."""
