@@ -59,9 +59,6 @@ from xla_emitters.support.limits import (
 
 Run: TypeAlias = Callable[[], None]
 """A step, ready to run."""
-LARGE_ARRAY = 1 << 15
-"""Bytes from which on it costs more to store vectors across cache lines (half of them, in memory that is aligned to 16 bytes only: up to
-1.4 times the time of a loop that adds 1) than to align the memory."""
 ARGUMENT_ALIGNMENT = 16
 """Bytes: the alignment of each array that a kernel takes."""
 MOST_IDLE, MOST_IDLE_BYTES = 8, 256 << 20
@@ -87,11 +84,8 @@ class HostMemory:
         return memory_limit()
 
     def empty(self, place: ArrayPlace, shape: tuple[int, ...]) -> Any:
-        """Memory for an array, uninitialized; a large one is aligned to ALIGNMENT. raises MemoryError, ValueError"""
-        kind = numpy_type(place.dtype)
-        if (count := prod(shape) * kind.itemsize) < LARGE_ARRAY:
-            return self._empty(shape, kind)
-        return self.placed(self.arena(count), 0, place, shape)
+        """Memory for an array, uninitialized. raises MemoryError, ValueError"""
+        return self._empty(shape, numpy_type(place.dtype))
 
     def arena(self, count: int) -> Any:
         """So many bytes of the device's memory, aligned to ALIGNMENT."""
