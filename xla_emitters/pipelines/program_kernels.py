@@ -45,6 +45,7 @@ from xla_emitters.runtime.numpy_platform import Kernels, NumpyPlatform
 from xla_emitters.runtime.ral.constants_file import constants_in
 from xla_emitters.runtime.ral.host_program import HostProgram
 from xla_emitters.runtime.ral.simt_kernels import SimtKernels
+from xla_emitters.support.forked import Forked
 from xla_emitters.trace import Trace
 
 NO_KERNELS = "// no kernels\n"
@@ -85,7 +86,8 @@ class GpuLowering:
     @collector_at_rest()
     def __init__(self, name: str, fused: ModuleOp, options: CompileOptions, observe: Observer | None = None) -> None:
         self.options = options
-        self._recorder = Recorder(name, options.record, options.verify, observe)
+        is_apart = options.jobs > 1 and observe is None
+        self._recorder = Recorder(name, options.record, options.verify, observe, apart=is_apart)
         self._stages = dict[str, ModuleOp]()
         self._loaded = dict[str, LoadedProgram | HostProgram]()
         self._read = dict[tuple[str, bool], Any]()
@@ -98,7 +100,10 @@ class GpuLowering:
         for stage, module in self._run_rows(self._recorder, self._rows, fused.clone()):
             if stage != _LOOPS:  # made again for those that ask: it is large, and no code is made from it
                 self._stages[stage] = module
-        if self._recorder.is_watched or options.constants:
+        self._host_trace: Forked[Trace] | None = None
+        if is_apart and options.record == "stages" and not options.verify and not options.constants:
+            self._host_trace = Forked(self._recorded_host)
+        elif self._recorder.is_watched or options.constants:
             self._make_host()
 
     def _run_rows(
@@ -117,9 +122,19 @@ class GpuLowering:
             self._stages |= self._run_rows(self._recorder, self._host_rows, self._stages["kernels"].clone())
             self._host_rows = ()
 
+    def _recorded_host(self) -> Trace:
+        """The trace of the passes on the host program."""
+        self._recorder = Recorder(self._recorder.trace.name, self.options.record, verify=False, observe=None)
+        self._make_host()
+        return self._recorder.trace
+
     @property
     def before_kernels(self) -> Trace:
         """The trace of the passes on the whole program that have run."""
+        self._recorder.settle()
+        if self._host_trace is not None:
+            self._recorder.trace.steps += self._host_trace.answer().steps
+            self._host_trace = None
         return self._recorder.trace
 
     @cached_property
@@ -128,9 +143,10 @@ class GpuLowering:
 
         Of the passes on kernels it has the last stage, with all kernels together.
         """
+        found = self.before_kernels
         if self._recorder.keeps_text and self.options.stage not in (_LOOPS, "kernels", "host"):
             self._recorder.read("llvm-dialect", self.at("llvm-dialect"))
-        return self._recorder.trace
+        return found
 
     @cached_property
     def steps(self) -> Executable:
