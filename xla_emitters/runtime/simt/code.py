@@ -622,7 +622,9 @@ class FrameSlots:
         return BlockEnd(op, ways, lambda machine, frame: decide(machine, *[frame[slot] for slot in inputs]))
 
 
-_WAITS = ("llvm.nvvm.mbarrier.test_wait", "llvm.nvvm.mbarrier.try_wait", "llvm.nvvm.barrier.cluster.wait")
+_WAITS = tuple(
+    f"llvm.nvvm.{name}" for name in ("mbarrier.test_wait", "mbarrier.try_wait", "barrier.cluster.wait", "tcgen05.alloc")
+)
 
 
 def _only_returns(block: Block) -> bool:
