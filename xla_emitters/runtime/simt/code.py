@@ -601,7 +601,7 @@ class FrameSlots:
             body = self.body(block, frozenset([*shared, *block.args] if wait else shared))
             results = tuple(value for value in shared if value not in block.args)
             branch = self._branch(block, numbers)
-            polls = wait is not None and isinstance(wait, llvm.CallIntrinsicOp) and "mbarrier" in wait.intrin.data
+            polls = wait is not None and isinstance(wait, llvm.CallIntrinsicOp) and "cluster" not in wait.intrin.data
             nodes.append(BlockNode(body, branch, self.slots(results), wait, polls, _only_returns(block)))
         return BlockGraph(nodes)
 

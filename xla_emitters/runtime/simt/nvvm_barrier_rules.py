@@ -393,9 +393,10 @@ def _commit_tensor(op: Operation, machine: Machine, address: Array) -> None:
 
 
 def _await_tensor(flight: Flight, op: Operation, machine: Machine) -> None:
-    """A thread waits for all of its loads, or stores, of tensor memory."""
+    """A warp waits for all of its loads, or stores, of tensor memory: together, as it has issued them."""
     _commit_group(flight, op, machine)
     _wait_group(flight, op, machine, np.zeros((1, 1), np.int64))
+    machine.memory.tell(Watcher.warp_barrier, machine.active)
 
 
 def _mbarrier_wait(by_parity: bool, op: Operation, machine: Machine, address: Array, phase: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import ml_dtypes
@@ -36,6 +37,8 @@ STORED = (
 LOADED = "tcgen05.ld.sync.aligned.32x32b.x{n}.b32 {{{registers}}}, [%r8]; tcgen05.wait::ld.sync.aligned; {stores} bar.sync 0;"
 COMMIT = "@%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r4];"
 WAIT = "V: mbarrier.try_wait.parity.shared.b64 %p4, [%r4], 0; @!%p4 bra V;"
+F16 = 1 << 4 | 2 << 17 | 8 << 24
+"""The instruction descriptor of 128 rows and 16 columns of f16, in f32."""
 CODES = {0: 0, 128: 2, 64: 4, 32: 6, 1: 1}
 """Swizzle -> its code in a descriptor; 1: of 128 bytes, by 32 at a time."""
 
@@ -374,3 +377,162 @@ def test_factors_of_blocks(kind: str, a: str, b: str, size: str, count: int, sca
     got = run(STORED + issue + COMMIT + WAIT + LOADED, cells, of_a + of_b, (da, db + (len(of_a) >> 4)), what)
     want = cells_of((left * factors[0]) @ (right * factors[1]).T + before, "f32")
     np.testing.assert_array_equal(got[:, :columns], want)
+
+
+# ---------------------------------------------------------------------------------------------- faults
+
+
+def fault_of(body: str, *changes: tuple[str, str], what: int = F16, memory: bytes = b"") -> str:
+    """What `check` finds in a kernel of 16 columns, in which texts are replaced; and the line at which it does; "" if nothing."""
+    text = text_of(body, 16)
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    kernel = PtxKernel.read(text.replace(";", ";\n"), "t.ptx")
+    (of_a, da), (_, db) = image(np.zeros((128, 2, 16), np.uint8), 128), image(np.zeros((16, 2, 16), np.uint8), 128)
+    whole = np.frombuffer((memory or of_a).ljust(SHARED, b"\0"), np.uint8).copy()
+    numbers = [np.asarray(np.uint64(each)) for each in (da, db + (len(of_a) >> 4))]
+    arrays = [whole, numbered(16), np.zeros((128, 16), np.uint32), *numbers, np.asarray(np.uint32(what))]
+    verdict = kernel.check(arrays, launch_of("1x128")[0], shared_bytes=SHARED)
+    if verdict.ok:
+        return ""
+    place = re.match(r"t\.ptx:(\d+):", verdict.details[0])
+    assert place is not None
+    return f"{verdict.summary} | {text.replace(';', ';' + chr(10)).splitlines()[int(place[1]) - 1].strip()}"
+
+
+ALLOC, RELINQUISH = (re.search(rf"@%p2 {name}[^;]*;", START)[0] for name in (r"tcgen05\.alloc", r"tcgen05\.relinquish"))  # pyright: ignore
+DEALLOC = "@%p2 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r7, 512;"
+MMA = "setp.ne.u32 %p5, 1, 0; @%p1 tcgen05.mma.cta_group::1.kind::f16 [%r7], %rd4, %rd5, %r9, %p5;"
+ROUND = STORED + LOADED
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ([(DEALLOC, DEALLOC + DEALLOC)], "deallocates 0x0, where no allocation of tensor memory begins | @%p2 tcgen05.dealloc"),
+        ([(DEALLOC, "")], "allocates tensor memory that is never deallocated | @%p2 tcgen05.alloc"),
+        ([(DEALLOC, DEALLOC.replace("512", "256"))], "deallocates 256 columns of an allocation of 512 | @%p2 tcgen05.dealloc"),
+        ([(DEALLOC, DEALLOC.replace("%r7", "%r8+0").replace("%r8+0", "%r2"))], "where no allocation of tensor memory begins"),
+        ([(ALLOC, ALLOC + ALLOC)], "waits for tensor memory, which nobody deallocates: all columns are in use | @%p2 tcgen05.alloc"),
+        ([(RELINQUISH, RELINQUISH + ALLOC)], "allocates tensor memory after tcgen05.relinquish_alloc_permit | @%p2 tcgen05.alloc"),
+        ([(ALLOC, ALLOC.replace("512", "48"))], "names columns of tensor memory that are no power of two from 32 to 512"),
+        ([(ALLOC, ALLOC.replace("512", "1024"))], "names columns of tensor memory that are no power of two from 32 to 512"),
+        ([(ALLOC, ALLOC.replace("512", "32") + ALLOC.replace("512", "64"))], "allocates 64 columns after an allocation of 32"),
+        ([("@%p2 tcgen05.alloc", "@%p1 tcgen05.alloc")], "is not reached with the other threads of the warp"),
+        ([("x16.b32 [%r8]", "x16.b32 [%r8+500]")], "accesses column 512 of tensor memory, which is not allocated"),
+        ([(ALLOC, ALLOC.replace("512", "32")), (DEALLOC, DEALLOC.replace("512", "32")), ("x16.b32 [%r8]", "x16.b32 [%r8+30]")],
+         "accesses column 32 of tensor memory, which is not allocated | tcgen05.st"),
+        ([("x16.b32 [%r8]", "x16.b32 [%r7]")], "block 0, thread 32 accesses lanes of tensor memory that are another warp's | tcgen05.st"),
+        ([("add.u32 %r8, %r7, %r8;", "add.u32 %r8, %r7, %r8; add.u32 %r8, %r8, %r1;")], "has other operands than its warp"),
+        ([("tcgen05.st.sync.aligned.32x32b.x16.b32 [%r8]", "tcgen05.st.sync.aligned.32x32b.x16.b32 [%r8+16]")],
+         "reads lane 0, column 0 of tensor memory, which no thread wrote | tcgen05.ld"),
+    ],
+)  # fmt: skip
+def test_misuse_of_tensor_memory(changes: list[tuple[str, str]], message: str) -> None:
+    assert message in fault_of(ROUND, *changes)
+
+
+def test_a_part_of_tensor_memory_is_free_again() -> None:
+    """A warp waits until another one has deallocated what it needs; and 32 columns sixteen times are all there are."""
+    later = "bar.sync 0; @%p2 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r7, 512;"
+    again = (
+        ALLOC.replace("%p2", "%p6")
+        + "@%p6 bar.warp.sync -1; @%p6 ld.shared.b32 %r20, [%r5]; @%p6 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r20, 512; ret;"
+    )
+    assert not fault_of(
+        ROUND, (RELINQUISH, ""), (DEALLOC, later.replace("bar.sync 0;", "") + "setp.eq.u32 %p6, %r6, 1;" + again)
+    )
+    many, each = ALLOC.replace("512", "32"), DEALLOC.replace("512", "32")
+    none = "".join(each.replace("%r7", str(32 * n)) for n in range(16))
+    assert not fault_of("", (ALLOC, many * 16), (DEALLOC, none))
+    assert "all columns are in use" in fault_of("", (ALLOC, many * 17), (DEALLOC, none))
+
+
+SECOND = MMA.replace("[%r7]", "[%r7+32]")
+FIRST_ZERO = MMA.replace("1, 0;", "0, 0;")
+OTHER = "@%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r3];"
+ON_OTHER = "U: mbarrier.try_wait.parity.shared.b64 %p4, [%r3], 1; @!%p4 bra U;"
+OVERWRITTEN = "@%p1 st.shared.u32 [%r2], 0;"
+AWAITED = "tcgen05.wait::ld.sync.aligned;"
+ONE_LOAD = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%c20}}, [%r8];"
+ONE_WAITS = "@!%p1 bra N; V: mbarrier.try_wait.parity.shared.b64 %p4, [%r4], 0; @!%p4 bra V; N:"
+FLYING = "of tensor memory, which thread 0 of its block writes without a wait: a race"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (STORED + MMA + COMMIT + WAIT + LOADED, ""),
+        (STORED + MMA + COMMIT + LOADED, f"begins to read lane 0, column 0 {FLYING} | tcgen05.ld"),
+        (STORED + MMA + LOADED, f"begins to read lane 0, column 0 {FLYING} | tcgen05.ld"),
+        (STORED + MMA + COMMIT + WAIT + MMA + LOADED, f"begins to read lane 0, column 0 {FLYING} | tcgen05.ld"),
+        (STORED + MMA + MMA + COMMIT + WAIT + LOADED, ""),
+        (STORED + MMA + OTHER + MMA + COMMIT + WAIT + LOADED, ""),  # a later commit is for all before it
+        (STORED + MMA + OTHER + MMA + COMMIT + ON_OTHER + LOADED, f"begins to read lane 0, column 0 {FLYING} | tcgen05.ld"),
+        (STORED + MMA + OTHER + FIRST_ZERO.replace("[%r7]", "[%r7+32]") + COMMIT + ON_OTHER + LOADED + WAIT, ""),
+        (STORED + MMA + COMMIT + ONE_WAITS + "bar.sync 0;" + LOADED, ""),  # a barrier tells the others
+        (STORED + MMA + COMMIT + ONE_WAITS + LOADED, "of tensor memory, which thread 0 of its block wrote: a race | N:tcgen05.ld"),
+        (STORED.replace("tcgen05.wait::st.sync.aligned;", "") + MMA + COMMIT + WAIT + LOADED,
+         f"begins to read lane 0, column 0 {FLYING} | @%p1 tcgen05.mma"),
+        (STORED.replace("bar.sync 0;", "") + MMA + COMMIT + WAIT + LOADED,
+         "begins to read lane 32, column 0 of tensor memory, which thread 32 of its block wrote: a race | @%p1 tcgen05.mma"),
+        (STORED + FIRST_ZERO + SECOND + COMMIT + WAIT + LOADED,
+         "reads lane 0, column 32 of tensor memory, which no thread wrote | @%p1 tcgen05.mma"),
+        (STORED + MMA + COMMIT + OVERWRITTEN + WAIT + LOADED,
+         "writes bytes 0 to 3 of @smem, which thread 0 of its block reads without a wait: a race | @%p1 st.shared"),
+        (STORED + MMA + COMMIT + WAIT + OVERWRITTEN + LOADED, ""),
+        (STORED + OVERWRITTEN + "bar.sync 0;" + MMA + COMMIT + WAIT + LOADED,
+         "wrote without fence.proxy.async after it | @%p1 tcgen05.mma"),
+        (STORED + OVERWRITTEN + "fence.proxy.async; bar.sync 0;" + MMA + COMMIT + WAIT + LOADED, ""),
+        (STORED + "@%p1 tcgen05.cp.cta_group::1.128x128b [%r7], %rd4;" + MMA + COMMIT + WAIT + LOADED, ""),  # in their order
+        (STORED + "@%p1 tcgen05.cp.cta_group::1.128x128b [%r7], %rd4;" + LOADED, f"begins to read lane 0, column 0 {FLYING}"),
+        (STORED + LOADED.replace(AWAITED, ""),
+         "uses %c0, which a tcgen05.ld writes, without tcgen05.wait::ld | st.global"),
+        (STORED + ONE_LOAD + "bar.sync 0;" + FIRST_ZERO + COMMIT + WAIT + LOADED,
+         "begins to write lane 0, column 0 of tensor memory, which thread 0 of its block reads without a wait: a race | @%p1 tcgen05.mma"),
+        (STORED + ONE_LOAD + AWAITED + "bar.sync 0;" + FIRST_ZERO + COMMIT + WAIT + LOADED, ""),
+    ],
+)  # fmt: skip
+def test_what_is_in_flight(body: str, message: str) -> None:
+    found = fault_of(body)
+    assert message in found if message else not found
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        (F16 & ~(31 << 24) | 12 << 24, "has an instruction descriptor of 192 rows"),
+        (F16 & ~(63 << 17) | 1 << 17, "has an instruction descriptor of 8 columns"),
+        (F16 & ~(63 << 17) | 33 << 17, "has an instruction descriptor of 264 columns"),
+        (F16 | 4, "has an instruction descriptor of a sparse matrix, which is not supported"),
+        (F16 | 2 << 7, "has an instruction descriptor with a type that this kind does not have"),
+        (F16 & ~(3 << 4) | 1 << 7, "has an instruction descriptor with sums of f16 of bf16"),
+        (F16 | 8, "has an instruction descriptor that saturates floats"),
+    ],
+)
+def test_descriptors_of_no_product(what: int, message: str) -> None:
+    assert f"{message} | @%p1 tcgen05.mma" in fault_of(STORED + MMA + COMMIT + WAIT + LOADED, what=what)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("and.b64 %rd4, %rd4, 0xFFFF8FFFFFFFFFFF;", "has a descriptor whose bits 46 to 48 are not 1"),
+        ("or.b64 %rd4, %rd4, 0x2000000000000000;", "has a descriptor of a swizzle of code 3"),
+        ("or.b64 %rd4, %rd4, 0x2000000000000;", "has a descriptor with a base offset or an absolute stride"),
+        ("or.b64 %rd4, %rd4, 0x3FFF;", "has a descriptor of an address outside shared memory"),
+    ],
+)
+def test_descriptors_of_no_matrix(change: str, message: str) -> None:
+    found = fault_of(STORED + "bar.sync 0;" + change + MMA + COMMIT + WAIT + LOADED)
+    assert message in found
+    assert "tcgen05.mma" in found
+
+
+def test_factors_differ_between_quarters() -> None:
+    scaled = "@%p1 tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [%r7], %rd4, %rd5, %r9, [%r7+4], [%r7+8], %p5;"
+    body = STORED + "setp.ne.u32 %p5, 0, 0;" + scaled + COMMIT + WAIT + LOADED
+    assert "has factors that are not alike in the four quarters of the lanes" in fault_of(
+        body, what=16 << 16 | 1 << 23 | 8 << 24
+    )
