@@ -8,11 +8,15 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tools_here import here, needs
 
-from xla_emitters.errors import ExecutionError
+from xla_emitters.errors import ExecutionError, XlaEmittersError
 from xla_emitters.explore.check.any_ptx import PtxKernel, launch_of
+from xla_emitters.lowering.toolchain.machine_code import assemble
+from xla_emitters.text.ptx.ptx_parser import read_ptx
+from xla_emitters.text.ptx.raising import Raised
 
-HEAD = ".version 8.6\n.target sm_100a\n.address_size 64\n"
+HEAD = ".version 8.8\n.target sm_100a\n.address_size 64\n"
 SHARED = 3 << 15
 START = """.extern .shared .align 1024 .b8 smem[];
 .visible .entry k(.param .u64 image, .param .u64 c, .param .u64 d, .param .u64 da, .param .u64 db, .param .u32 what) {{
@@ -536,3 +540,112 @@ def test_factors_differ_between_quarters() -> None:
     assert "has factors that are not alike in the four quarters of the lanes" in fault_of(
         body, what=16 << 16 | 1 << 23 | 8 << 24
     )
+
+
+# ---------------------------------------------------------------------------------------------- forms
+
+
+def forms() -> dict[str, bool]:
+    """Instructions of the family -> whether they are read. Those that ptxas 12.9 refuses for sm_100a are not."""
+
+    def registers(count: int) -> str:
+        return "{" + ", ".join(f"%r{10 + n}" for n in range(count)) + "}"
+
+    found = dict[str, bool]()
+    for shape, each in {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4, "16x32bx2": 1, "32x64b": 2}.items():
+        half = ", 4" if shape == "16x32bx2" else ""
+        for times in (1, 2, 3, 8, 16, 32, 64, 128, 256):
+            count = each * times
+            fits = count <= 128 and times != 3 and shape != "32x64b"
+            for word, is_load in (
+                ("", True),
+                ("", False),
+                (".pack::16b", True),
+                (".unpack::16b", False),
+                (".pack::16b", False),
+            ):
+                name = f"tcgen05.{'ld' if is_load else 'st'}.sync.aligned.{shape}.x{times}{word}.b32"
+                values, place = registers(min(count, 128)), f"[%r1+2]{half}"
+                is_right = fits and (is_load or word != ".pack::16b")
+                found[f"{name} {values}, {place};" if is_load else f"{name} {place}, {values};"] = is_right
+    found["tcgen05.ld.sync.aligned.32x32b.x1.b32 %r2, [%r1];"] = False
+    found["tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r2, _}, [%r1];"] = False
+    found["tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r2}, [%r1];"] = False
+    found["tcgen05.ld.sync.aligned.16x32bx2.x1.b32 {%r2}, [%r1];"] = False
+    found["tcgen05.st.sync.aligned.32x32b.x1.b32 [%r1], 3;"] = False
+    for shape in ("128x256b", "4x256b", "128x128b", "64x128b", "32x128b", "128x128b.warpx4", "32x128b.warpx2::02_13"):
+        found[f"tcgen05.cp.cta_group::1.{shape} [%r1], %rd1;"] = shape in ("128x256b", "4x256b", "128x128b")
+    for shape in ("64x128b.warpx2::02_13", "64x128b.warpx2::01_23", "32x128b.warpx4"):
+        found[f"tcgen05.cp.cta_group::1.{shape} [%r1], %rd1;"] = True
+    plain, scaled, masks = "[%r1], %rd1, %rd1, %r2", "[%r3], [%r4]", "{%r3, %r4, %r5, %r6}"
+    sizes = ("", "scale_vec::1X", "scale_vec::2X", "scale_vec::4X", "block16", "block32")
+    have = {
+        "mxf8f6f4": ("", "scale_vec::1X", "block32"),
+        "mxf4": ("", "scale_vec::2X", "block32"),
+        "mxf4nvf4": sizes[2:],
+    }
+    for kind in KINDS:
+        name = f"tcgen05.mma.cta_group::1.kind::{kind}"
+        is_plain = kind not in have
+        found[f"{name} {plain}, %p1;"] = found[f"{name} {plain}, {masks}, !%p1;"] = is_plain
+        found[f"{name} [%r1], [%r3], %rd1, 77, 1;"] = found[f"{name}.collector::a::use {plain}, %p1;"] = is_plain
+        if kind != "i8":  # ptxas takes a divisor of integers, the ISA does not
+            found[f"{name} {plain}, %p1, 15;"] = kind in ("f16", "tf32")
+        found[f"{name} {plain}, %p1, 16;"] = found[f"{name} {plain};"] = False
+        for size in sizes:
+            dotted = f"{name}.block_scale{'.' * bool(size)}{size}"
+            found[f"{dotted} {plain}, {scaled}, %p1;"] = size in have.get(kind, ())
+            found[f"{dotted} {plain}, %p1;"] = False
+    one = "mbarrier::arrive::one"
+    for word in (".shared::cluster", "", ".shared::cta"):
+        for place in ("[%r1]", "[%rd1]", "[bar]"):
+            is_right = word != ".shared::cta" and (bool(word) or place != "[%r1]")
+            if word or place != "[%r1]":
+                found[f"tcgen05.commit.cta_group::1.{one}{word}.b64 {place};"] = is_right
+    found[f"tcgen05.commit.cta_group::1.{one}.shared::cluster.multicast::cluster.b64 [%r1], %h1;"] = True
+    found[f"tcgen05.commit.cta_group::1.{one}.shared::cluster.multicast::cluster.b64 [%r1], 3;"] = False
+    found["tcgen05.commit.cta_group::1.shared::cluster.b64 [%r1];"] = False
+    found["tcgen05.alloc.cta_group::1.sync.aligned.b32 [%rd1], %r1;"] = True
+    found["tcgen05.alloc.cta_group::1.sync.aligned.shared::cta [%r1], 32;"] = False
+    found["tcgen05.dealloc.cta_group::1.sync.aligned.b32 [%r1], 32;"] = False
+    found["tcgen05.wait::ld.sync;"] = found["tcgen05.fence;"] = False
+    # Of these ptxas takes some.
+    refused = (
+        "shift.cta_group::1.down [%r1]",
+        "alloc.cta_group::2.sync.aligned.b32 [%rd1], 32",
+        f"mma.cta_group::2.kind::f16 {plain}, %p1",
+    )
+    more = (
+        f"mma.ws.cta_group::1.kind::f16 {plain}, %p1",
+        "mma.cta_group::1.kind::f16.ashift [%r1], [%r3], %rd1, %r2, %p1",
+    )
+    return found | {
+        f"tcgen05.{each};": False for each in (*refused, *more, "cp.cta_group::1.128x256b.b8x16.b4x16_p64 [%r1], %rd1")
+    }
+
+
+ENTRY = """.visible .entry k{number}() {{ .reg .b32 %r<140>; .reg .b64 %rd<3>; .reg .b16 %h<2>; .reg .pred %p<2>; .shared .align 8 .b64 bar;
+mov.u32 %r1, 0; mov.u64 %rd1, 0; mov.b16 %h1, 0; setp.eq.u32 %p1, %r1, 0;
+{form}
+ret; }}
+"""
+
+
+def test_forms() -> None:
+    for form, is_read in forms().items():
+        module = read_ptx(HEAD + ENTRY.format(number=0, form=form), "f.ptx")
+        if is_read:
+            Raised(module, module.entries[0], ())
+            continue
+        with pytest.raises(XlaEmittersError) as caught:
+            Raised(module, module.entries[0], ())
+        assert "f.ptx:6:1" in str(caught.value), form
+
+
+@needs("ptxas")
+def test_what_is_read_ptxas_takes() -> None:
+    entries = [
+        ENTRY.format(number=number, form=form) for number, (form, is_read) in enumerate(forms().items()) if is_read
+    ]
+    assert len(entries) > 150
+    assemble(HEAD + "".join(entries), "sm_100a", here())
