@@ -1,7 +1,7 @@
 """Which `tcgen05` instructions there are, by their mnemonics: loads, stores and copies of tensor memory, and products.
 
     TensorAccess.of("tcgen05.ld.sync.aligned.16x64b.x2.b32").registers                            2
-    TensorCopy.of("tcgen05.cp.cta_group::1.32x128b.warpx4").rows                                  32
+    tensor_copy("tcgen05.cp.cta_group::1.4x256b")                                                 2, ((0, 32, 64, 96),)
     TensorMma.of("tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X").scales          2
 
 Tensor memory has 128 lanes of 512 columns of 32 bits; an address has the lane in its upper half, the column in its lower one.
@@ -11,12 +11,13 @@ Source: PTX ISA 8.8, 9.7.16.2 "Matrix and data movement shape", 9.7.16.4.2 "Inst
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xla_emitters.dialects.mlir.mma_shapes import BITS, NARROW
+from xla_emitters.dialects.mlir.mma_shapes import BITS
 
-_SHAPES = {"32x32b": (1, 128), "16x64b": (1, 128), "16x128b": (2, 64), "16x256b": (4, 32), "16x32bx2": (1, 128)}
-"""Shape of a load or a store -> registers of one repetition, and most repetitions."""
+_SHAPES = {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4, "16x32bx2": 1}
+"""Shape of a load or a store -> registers of one repetition; there are at most 128."""
 _ACCESS = re.compile(
     r"tcgen05\.(ld|st)\.sync\.aligned\.(\d+x\d+b(?:x2)?)\.x(1|2|4|8|16|32|64|128)(?:\.((?:un)?pack)::16b)?\.b32"
 )
@@ -37,45 +38,24 @@ class TensorAccess:
         match = _ACCESS.fullmatch(name)
         if match is None or match[2] not in _SHAPES or match[4] not in (None, {"ld": "pack", "st": "unpack"}[match[1]]):
             return None
-        each, most = _SHAPES[match[2]]
-        return (
-            cls(match[1] == "st", match[2], each * int(match[3]), match[4] is not None)
-            if int(match[3]) <= most
-            else None
-        )
+        found = cls(match[1] == "st", match[2], _SHAPES[match[2]] * int(match[3]), match[4] is not None)
+        return found if found.registers <= 128 else None
 
 
-_COPIES = {
-    **{"128x256b": (128, 2, (0,)), "128x128b": (128, 1, (0,)), "4x256b": (4, 2, (0,))},
-    **{"64x128b.warpx2::02_13": (64, 1, (0, 64)), "64x128b.warpx2::01_23": (64, 1, (0, 32))},
-    "32x128b.warpx4": (32, 1, (0, 32, 64, 96)),
+_COPIES: dict[str, tuple[int, tuple[Sequence[int], ...]]] = {
+    **{"128x256b": (2, (range(128),)), "128x128b": (1, (range(128),)), "4x256b": (2, (range(0, 128, 32),))},
+    "64x128b.warpx2::02_13": (1, (range(64), range(64, 128))),
+    "64x128b.warpx2::01_23": (1, ((*range(32), *range(64, 96)), (*range(32, 64), *range(96, 128)))),
+    "32x128b.warpx4": (1, tuple(range(start, start + 32) for start in range(0, 128, 32))),
 }
 
 
-@dataclass(frozen=True)
-class TensorCopy:
-    """A copy from shared memory. chunks: of 16 bytes in a row; copies: each row is written so many lanes further too"""
-
-    shape: str
-    rows: int
-    chunks: int
-    copies: tuple[int, ...]
-
-    @classmethod
-    def of(cls, name: str) -> TensorCopy | None:
-        """The instruction of that mnemonic; None for another one."""
-        shape = name.removeprefix("tcgen05.cp.cta_group::1.")
-        return cls(shape, *_COPIES[shape]) if shape != name and shape in _COPIES else None
-
-    def lane(self, row: int) -> int:
-        """Where a row is written first."""
-        if self.shape == "4x256b":
-            return 32 * row
-        return row // 32 * 64 + row % 32 if self.shape.endswith("01_23") else row
+def tensor_copy(name: str) -> tuple[int, tuple[Sequence[int], ...]] | None:
+    """Chunks of 16 bytes in a row, and the lanes of all rows, as often as these are written; None for another instruction."""
+    return _COPIES.get(name.removeprefix("tcgen05.cp.cta_group::1."))
 
 
 _F8F6F4 = {0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"}
-assert {*_F8F6F4.values()} == {*NARROW}
 KINDS: dict[str, tuple[dict[int, str], int, dict[int, str], tuple[int, ...]]] = {
     "f16": ({0: "f16", 1: "bf16"}, 16, {0: "f16", 1: "f32"}, ()),
     "tf32": ({2: "tf32"}, 8, {1: "f32"}, ()),
@@ -139,13 +119,12 @@ class TensorProduct:
         types, depth, results, _ = KINDS[mma.kind]
         a, b = (types.get(word >> at & 7, "") for at in (7, 10))
         negates, along = ((bool(word >> at & 1), bool(word >> at + 1 & 1)) for at in (13, 15))
+        saturates = bool(word >> 3 & 1)
         to = "f32" if mma.scales else results.get(word >> 4 & 3, "")
         columns, rows = 8 * (word >> 17 & 63), 16 * (word >> 24 & 31)
         scale = ("ue4m3", "ue8m0")[word >> 23 & 1] if mma.scales else ""
         scale_bytes = (word >> 29 & 3, word >> 4 & 3) if mma.scales else (0, 0)
-        step = 16 if rows == 128 and not mma.scales else 8
-        if mma.kind == "i8" and columns > 24:
-            step = 16
+        step = 16 if (rows == 128 and not mma.scales) or (mma.kind == "i8" and columns > 24) else 8
         faults = (
             (bool(word & 7), "of a sparse matrix, which is not supported"),
             (not (a and b and to), "with a type that this kind does not have"),
@@ -153,18 +132,15 @@ class TensorProduct:
             (rows not in ((128,) if mma.scales else (64, 128)), f"of {rows} rows"),
             (not columns or columns > 256 or columns % step != 0, f"of {columns} columns"),
             (mma.kind == "i8" and any(negates), "that negates integers"),
-            (bool(word >> 3 & 1) and mma.kind != "i8", "that saturates floats"),
-            (
-                any(side and of in _UNPADDED for side, of in zip(along, (a, b), strict=True)),
-                "with less than 8 bits along rows",
-            ),
+            (saturates and mma.kind != "i8", "that saturates floats"),
+            ((along[0] and a in _UNPADDED) or (along[1] and b in _UNPADDED), "with less than 8 bits along rows"),
             (mma.scales in (1, 2) and scale != "ue8m0", "with factors of ue4m3"),
             (any(first % max(1, mma.scales) for first in scale_bytes), f"with factors from bytes {scale_bytes}"),
-            (bool(word >> 31 & 1) and bool(mma.scales), "of 96 columns of A, which is not supported"),
+            (bool(word >> 31 and mma.scales), "of 96 columns of A, which is not supported"),
         )
         if found := next((what for is_wrong, what in faults if is_wrong), ""):
             return found
-        return cls(a, b, to, rows, columns, depth, negates, along, bool(word >> 3 & 1), scale, scale_bytes)
+        return cls(a, b, to, rows, columns, depth, negates, along, saturates, scale, scale_bytes)
 
     def bits(self, word: str) -> int:
         """Of an element in shared memory: 32 of four bits in 16 bytes, or 16 of less than eight at their start."""

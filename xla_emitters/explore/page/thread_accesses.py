@@ -45,7 +45,7 @@ class _Recorder(Watcher):
     def access(self, memory: Memory, access: Access) -> None:
         buffer = access.buffer
         key = (access.op, buffer.name, access.is_store)
-        if buffer.space in (Space.PRIVATE, Space.TENSOR) or (key not in self.rows and len(self.rows) == MOST_ACCESSES):
+        if buffer.space is Space.PRIVATE or (key not in self.rows and len(self.rows) == MOST_ACCESSES):
             return
         row = self.rows.setdefault(
             key,

@@ -77,7 +77,7 @@ class AccessCounter(Watcher):
 
     def access(self, memory: Memory, access: Access) -> None:
         buffer = access.buffer
-        if buffer.space in (Space.PRIVATE, Space.TENSOR):
+        if buffer.space is Space.PRIVATE:
             return
         key = (access.op, buffer.name, buffer.space, access.is_store, access.size)
         sums = self._sums.setdefault(key, _Sums())

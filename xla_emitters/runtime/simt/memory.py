@@ -155,9 +155,9 @@ class Watcher:
         """Active lanes are about to read or write."""
 
     def copy(self, memory: Memory, access: Access) -> None:
-        """One lane is about to read or write `pieces`; by default, accesses of one after the other."""
+        """Lanes are about to read or write `pieces`; by default, accesses of one after the other, but of tensor memory nothing."""
         assert access.pieces is not None
-        for piece in access.pieces.tolist():
+        for piece in access.pieces.tolist() if access.buffer.space is not Space.TENSOR else ():
             self.access(memory, replace(access, offsets=access.offsets + piece, pieces=None))
 
     def barrier(self, memory: Memory, active: Array | None) -> None:

@@ -19,14 +19,14 @@ Source: PTX ISA 8.8, 9.7.16; CUTLASS's copy_traits_sm100.hpp, mma_sm100_desc.hpp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation
 
-from xla_emitters.dialects.mlir.tcgen05_shapes import TensorAccess, TensorCopy, TensorMma, TensorProduct
+from xla_emitters.dialects.mlir.tcgen05_shapes import TensorAccess, TensorMma, TensorProduct, tensor_copy
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt.code import Kernel
 from xla_emitters.runtime.simt.gpu_rules import WARP_SIZE, lane_numbers, warp_numbers
@@ -74,6 +74,13 @@ class TensorMemory:
                 self.cells[row, start : start + columns] = np.full(CELL, UNWRITTEN, np.uint8).view(np.int32)
                 return start
         return None
+
+    def check(self, machine: Machine, op: Operation, lane: Lane, columns: Array) -> None:
+        """raises ExecutionError for columns that are not allocated to the thread's block"""
+        inside = np.clip(columns, 0, TENSOR_COLUMNS - 1)
+        if (bad := (inside != columns) | (self.owners[lane[0], inside] == 0)).any():
+            column = columns[bad.argmax()]
+            machine.memory.fail(op, lane, f"accesses column {column} of tensor memory, which is not allocated")
 
     def check_deallocated(self, memory: Memory) -> None:
         """raises ExecutionError where a block has ended with tensor memory"""
@@ -169,21 +176,20 @@ def _cells_of(
     access: TensorAccess, op: Operation, machine: Machine, place: Array, half: Array | None
 ) -> tuple[TensorMemory, Array]:
     """The cells of a load or a store, as numbers in the buffer: (blocks, threads, cells). raises ExecutionError for those of others"""
-    _leaders(machine, op, place)
-    tensor = tensor_memory(machine)
+    leaders, tensor = _leaders(machine, op, place), tensor_memory(machine)
     lane, column, lanes, columns = _fragment(access, 0 if half is None else int(half[0, 0]))
     if access.is_packed:
         scale = 1 if half is not None else 2
         column, columns = scale * column, (2 * columns[:, None] + np.arange(2)).reshape(-1)
         lanes = lanes.repeat(2)
-    column = np.tile(column, machine.launch.threads // WARP_SIZE) + (place & 0xFFFF)
-    lane = np.tile(lane, machine.launch.threads // WARP_SIZE) + (place >> 16 & 0xFFFF)
+    lane, column = (np.tile(each, machine.launch.threads // WARP_SIZE) for each in (lane, column))
+    lane, column = lane + (place >> 16 & 0xFFFF), column + (place & 0xFFFF)
     quarter = 32 * (warp_numbers(machine) % 4)
-    last = lane + int(lanes.max())
-    machine.refuse(
-        op, (lane < quarter) | (last >= quarter + 32), "accesses lanes of tensor memory that are another warp's"
-    )
-    _check_allocated(machine, op, tensor, column[..., None] + columns)
+    is_other = (lane < quarter) | (lane + int(lanes.max()) >= quarter + 32)
+    machine.refuse(op, is_other, "accesses lanes of tensor memory that are another warp's")
+    for row, thread in leaders:
+        of_warp = np.unique(column[min(row, len(column) - 1), thread : thread + WARP_SIZE])
+        tensor.check(machine, op, (row, thread), (of_warp[:, None] + columns).reshape(-1))
     first = np.broadcast_to(column * TENSOR_LANES + lane, machine.shape).astype(np.int64)
     pieces = (columns * TENSOR_LANES + lanes).astype(np.int64)
     machine.memory.changes += access.is_store
@@ -195,18 +201,6 @@ def _cells_of(
     blocks = np.arange(machine.shape[0])[:, None] * (TENSOR_LANES * TENSOR_COLUMNS)
     cells = np.where(machine.lanes, first + blocks, 0)[..., None] + np.where(machine.lanes[..., None], pieces, 0)
     return tensor, cells
-
-
-def _check_allocated(machine: Machine, op: Operation, tensor: TensorMemory, columns: Array) -> None:
-    """columns: (blocks, threads, any)"""
-    inside = np.clip(columns, 0, TENSOR_COLUMNS - 1)
-    rows = np.arange(machine.shape[0])[:, None, None]
-    bad = (tensor.owners[rows, inside] == 0) | (inside != columns)
-    if (bad & machine.lanes[..., None]).any():
-        first = np.argwhere(bad & machine.lanes[..., None])[0]
-        column = int(np.broadcast_to(columns, bad.shape)[tuple(first)])
-        lane = int(first[0]), int(first[1])
-        machine.memory.fail(op, lane, f"accesses column {column} of tensor memory, which is not allocated")
 
 
 def load(access: TensorAccess, op: Operation, machine: Machine, place: Array, half: Array | None = None) -> Value:
@@ -237,27 +231,22 @@ def _part(
     """Cells that one thread accesses: its block's, int32 (columns, lanes), no copy, and which lanes of them."""
     tensor, first = tensor_memory(machine), place & 0xFFFF
     chosen = np.asarray(lanes) + (place >> 16 & 0xFFFF)
-    if chosen.size and chosen.max() >= TENSOR_LANES:
+    if chosen.max(initial=0) >= TENSOR_LANES:
         machine.memory.fail(op, lane, f"accesses lane {chosen.max()} of tensor memory")
-    active = np.zeros(machine.shape, np.bool_)
-    active[lane] = True
-    with machine.only(active):
-        _check_allocated(machine, op, tensor, first + np.arange(columns)[None, None, :])
-    # As few pieces as there are: whole columns, parts of 16 lanes, or single cells.
-    run = next(run for run in (TENSOR_LANES, 16, 1) if _are_runs(chosen, run))
-    start = first * TENSOR_LANES
-    pieces = (np.arange(columns)[:, None] * TENSOR_LANES + chosen[::run]).reshape(-1) * CELL
-    address = tensor.buffer.base + start * CELL
-    size = columns * TENSOR_LANES * CELL
-    view = machine.memory.piece(op, lane, address, size, is_store, pieces, run * CELL, CELL)
+    tensor.check(machine, op, lane, first + np.arange(columns))
+    pieces = (np.arange(columns)[:, None] * TENSOR_LANES + chosen).reshape(-1) * CELL
+    address, size = tensor.buffer.base + first * TENSOR_LANES * CELL, columns * TENSOR_LANES * CELL
+    view = machine.memory.piece(op, lane, address, size, is_store, pieces, CELL, CELL)
     return view.view(np.int32).reshape(columns, TENSOR_LANES), chosen
 
 
-def _are_runs(lanes: Array, run: int) -> bool:
-    starts = lanes[::run]
-    return lanes.size % run == 0 and bool(
-        (starts % run == 0).all() and (lanes == (starts[:, None] + np.arange(run)).reshape(-1)).all()
-    )
+def _in_turn(machine: Machine) -> Iterator[Lane]:
+    """Each active lane, while it runs alone."""
+    for lane in lanes_of(machine):
+        alone = np.zeros(machine.shape, np.bool_)
+        alone[lane] = True
+        with machine.only(alone):
+            yield lane
 
 
 _WIDTHS = {0: (16, 4), 1: (128, 5), 2: (128, 4), 4: (64, 4), 6: (32, 4)}
@@ -279,10 +268,7 @@ def _chunks(
     if descriptor >> 46 & 7 != 1:
         machine.memory.fail(op, lane, "has a descriptor whose bits 46 to 48 are not 1")
     width, atom = _WIDTHS[swizzle]
-    active = np.zeros(machine.shape, np.bool_)
-    active[lane] = True
-    with machine.only(active):
-        start = int(shared_address(machine, op, np.full((1, 1), (descriptor & 0x3FFF) << 4))[0, 0])
+    start = int(shared_address(machine, op, np.full((1, 1), (descriptor & 0x3FFF) << 4))[0, 0])
     lines = 4 if swizzle == 1 else 8
     places = start + chunk_places(numbers, across, width, leading, stride, is_along_rows=is_along_rows, lines=lines)
     places = swizzled(places, width) if atom == 4 else places ^ (places >> 7 & 3) << 5
@@ -340,7 +326,7 @@ def _factors(
 
 
 def multiply(mma: TensorMma, op: Operation, machine: Machine, *operands: Array) -> None:
-    for lane in lanes_of(machine):
+    for lane in _in_turn(machine):
         d, a, b, what, counts, divisor, *others = (lane_value(machine, each, lane) for each in operands)
         product = TensorProduct.of(mma, what & 0xFFFFFFFF)
         if isinstance(product, str):
@@ -380,17 +366,17 @@ def _is_masked(lanes: Array, masks: Sequence[int]) -> Array:
     return words[lanes // 32] >> lanes % 32 & 1 != 0
 
 
-def copy(shape: TensorCopy, op: Operation, machine: Machine, place: Array, descriptor: Array) -> None:
+def copy(
+    chunks: int, copies: Sequence[Sequence[int]], op: Operation, machine: Machine, place: Array, of: Array
+) -> None:
     """Rows of 16 or 32 bytes, laid out as matrices along k are."""
-    numbers = np.arange(2 * shape.rows) if shape.chunks == 2 else 2 * np.arange(shape.rows)
-    lanes = np.array([shape.lane(row) for row in range(shape.rows)])
-    for lane in lanes_of(machine):
-        chunks = _chunks(machine, op, lane, lane_value(machine, descriptor, lane), numbers, 1, is_along_rows=False)
-        words = np.ascontiguousarray(chunks).reshape(shape.rows, -1).view(np.int32)
-        every = np.concatenate([lanes + further for further in shape.copies])
-        order = np.argsort(every)
-        cells, chosen = _part(machine, op, lane, lane_value(machine, place, lane), every[order], words.shape[1], True)
-        cells[:, chosen] = np.tile(words.T, len(shape.copies))[:, order]
+    numbers = np.arange(2 * len(copies[0])).reshape(-1, 2)[:, :chunks].reshape(-1)
+    for lane in _in_turn(machine):
+        found = _chunks(machine, op, lane, lane_value(machine, of, lane), numbers, 1, is_along_rows=False)
+        words = found.reshape(-1, 16 * chunks).view(np.int32)
+        for lanes in copies:
+            cells, chosen = _part(machine, op, lane, lane_value(machine, place, lane), lanes, 4 * chunks, True)
+            cells[:, chosen] = words.T
 
 
 _KERNELS: dict[str, Kernel] = {
@@ -402,8 +388,8 @@ def tensor_intrinsic(name: str) -> Kernel | None:
     """The kernel of an intrinsic without its `llvm.nvvm.`, which takes the op in front; None if it is none of these."""
     if (access := TensorAccess.of(name)) is not None:
         return partial(store if access.is_store else load, access)
-    if (shape := TensorCopy.of(name)) is not None:
-        return partial(copy, shape)
+    if (shape := tensor_copy(name)) is not None:
+        return partial(copy, *shape)
     if (mma := TensorMma.of(name)) is not None:
         return partial(multiply, mma)
     return _KERNELS.get(name)

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from xla_emitters.dialects.mlir import llvm
-from xla_emitters.dialects.mlir.tcgen05_shapes import TensorAccess, TensorCopy, TensorMma
+from xla_emitters.dialects.mlir.tcgen05_shapes import TensorAccess, TensorMma, tensor_copy
 from xla_emitters.text.ptx.matrices import words, write_words
 from xla_emitters.text.ptx.op_builder import OpBuilder
 from xla_emitters.text.ptx.rows import row
@@ -45,39 +45,34 @@ def _cell(e: OpBuilder, operand: Operand | None) -> SSAValue:
 
 
 @row("tcgen05.ld.sync.aligned", ".=.*", (), "*", pure=False)
-def load(e: OpBuilder, i: Instruction, place: Operand | None, *half: Operand | None) -> None:
-    found = _access(e, i, half)
-    write_words(e, i, found.registers, "b32", i.name, [_cell(e, place), *_half(e, half)])
+def load(e: OpBuilder, i: Instruction, *place: Operand | None) -> None:
+    found, given = _access(e, i, i.operands[0], *place)
+    write_words(e, i, found.registers, "b32", i.name, given)
 
 
 @row("tcgen05.st.sync.aligned", "=.*", (), "*", pure=False)
-def store(e: OpBuilder, i: Instruction, place: Operand | None, *more: Operand | None) -> None:
-    *half, source = more
-    found = _access(e, i, half)
-    e.tell(i.name, _cell(e, place), *_half(e, half), *words(e, i, source, found.registers, "b32"))
+def store(e: OpBuilder, i: Instruction, *operands: Operand | None) -> None:
+    *place, source = operands
+    found, given = _access(e, i, source, *place)
+    e.tell(i.name, *given, *words(e, i, source, found.registers, "b32"))
 
 
-def _access(e: OpBuilder, i: Instruction, half: list[Operand | None] | tuple[Operand | None, ...]) -> TensorAccess:
+def _access(
+    e: OpBuilder, i: Instruction, registers: Operand | None, place: Operand | None = None, *half: Operand | None
+) -> tuple[TensorAccess, list[SSAValue]]:
+    """The shape, and the operands: an address, and how many columns the second half is behind the first one if there are halves."""
     if (found := TensorAccess.of(i.name)) is None:
         raise e.unsupported(f"'{i.name}'")
-    registers = i.operands[-1 if found.is_store else 0]
     if not isinstance(registers, OperandGroup) or None in registers.elements:
         raise e.error(f"'{i.name}' takes registers in braces")
-    if len(half) != (found.shape == "16x32bx2"):
-        raise e.error(f"'{i.name}' takes {2 + (found.shape == '16x32bx2')} operands")
-    return found
-
-
-def _half(e: OpBuilder, half: list[Operand | None] | tuple[Operand | None, ...]) -> list[SSAValue]:
-    """How many columns the second half is behind the first one."""
-    if any(not isinstance(each, PtxLiteral) or each.kind != "int" for each in half):
-        raise e.error(f"'{e.instruction.name}' takes the distance of the halves as a number")
-    return [e.read(each, i32) for each in half]
+    if [isinstance(each, PtxLiteral) for each in half] != [True] * (found.shape == "16x32bx2"):
+        raise e.error(f"'{i.name}' takes an address, and of 16x32bx2 the distance of the halves as a number")
+    return found, [_cell(e, place), *(e.read(each, i32) for each in half)]
 
 
 @row(f"tcgen05.cp.{_ONE}", "=.b", (), "*", pure=False)
 def copy(e: OpBuilder, i: Instruction, place: Operand | None, of: SSAValue) -> None:
-    if TensorCopy.of(i.name) is None:
+    if tensor_copy(i.name) is None:
         raise e.unsupported(f"'{i.name}'")
     e.tell(i.name, _cell(e, place), of)
 
