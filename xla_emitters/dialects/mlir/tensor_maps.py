@@ -54,7 +54,7 @@ class TensorMap:
 
     box        elements that a copy moves, along each dimension
     swizzle    bytes: 0, 32, 64, 128
-    argument   the number of the parameter whose array it is; None: the array that is given for the map itself
+    argument   the number of the parameter whose array it is, or a place in one; None: the array that is given for the map itself
     element    PTX's type; None: the array's. shape: None: the array's
     strides    bytes, one less than dimensions; None: row-major
     steps      every how many elements of a box one is copied; None: all
@@ -63,7 +63,7 @@ class TensorMap:
 
     box: tuple[int, ...]
     swizzle: int = 0
-    argument: int | None = None
+    argument: int | tuple[int, ...] | None = None
     element: str | None = None
     shape: tuple[int, ...] | None = None
     strides: tuple[int, ...] | None = None
