@@ -37,7 +37,8 @@ def lanes_of(machine: Machine) -> Iterator[Lane]:
     yield from ((int(row), int(column)) for row, column in np.argwhere(machine.lanes))
 
 
-def _at(machine: Machine, value: Array, lane: Lane) -> int:
+def lane_value(machine: Machine, value: Array, lane: Lane) -> int:
+    """What a value is in a lane."""
     return int(np.broadcast_to(value, machine.shape)[lane])
 
 
@@ -75,9 +76,9 @@ def bulk(
     for address in (to, of):
         machine.refuse(op, address & 15 != 0, "uses an address that is not aligned to 16 bytes")
     for lane in lanes_of(machine):
-        if count := _at(machine, size, lane):
-            source = machine.memory.piece(op, lane, _at(machine, of, lane), count, False)
-            _write(machine.memory.piece(op, lane, _at(machine, to, lane), count, True), source, update, element)
+        if count := lane_value(machine, size, lane):
+            source = machine.memory.piece(op, lane, lane_value(machine, of, lane), count, False)
+            _write(machine.memory.piece(op, lane, lane_value(machine, to, lane), count, True), source, update, element)
 
 
 def by_first_lane(op: Operation, machine: Machine, to: Array, of: Array, size: Array) -> None:
@@ -181,9 +182,9 @@ def _boxes(
     machine: Machine, op: Operation, address: Array, given: tuple[Array, ...], lane: Lane, rows: int
 ) -> list[Box]:
     """The boxes of one copy: several, each of one row, for a column and the numbers of the rows."""
-    numbers = [_at(machine, each, lane) for each in given]
+    numbers = [lane_value(machine, each, lane) for each in given]
     coordinates = [[numbers[0], row] for row in numbers[1:]] if rows > 1 else [numbers]
-    boxes = [Box(machine, op, _at(machine, address, lane), each, lane) for each in coordinates]
+    boxes = [Box(machine, op, lane_value(machine, address, lane), each, lane) for each in coordinates]
     if rows > 1 and boxes[0].counts[1] != 1:
         machine.memory.fail(op, lane, "copies rows one by one, but the tensor map's box has several")
     return boxes
@@ -195,7 +196,7 @@ def tensor_load(op: Operation, machine: Machine, to: Array, of: Array, *coordina
     for lane in lanes_of(machine):
         boxes = _boxes(machine, op, of, coordinates, lane, rows)
         values = np.concatenate([box.loaded(machine, op, lane) for box in boxes])
-        view, places = boxes[0].shared(machine, op, lane, _at(machine, to, lane), rows, True)
+        view, places = boxes[0].shared(machine, op, lane, lane_value(machine, to, lane), rows, True)
         view.reshape(-1, 16)[places] = values.reshape(-1, 16)
         total[lane] = rows * boxes[0].bytes
     return total
@@ -206,7 +207,7 @@ def tensor_store(
 ) -> None:
     for lane in lanes_of(machine):
         boxes = _boxes(machine, op, to, coordinates, lane, rows)
-        view, places = boxes[0].shared(machine, op, lane, _at(machine, of, lane), rows, False)
+        view, places = boxes[0].shared(machine, op, lane, lane_value(machine, of, lane), rows, False)
         for box, values in zip(boxes, view.reshape(-1, 16)[places].reshape(rows, -1), strict=True):
             if not box.is_empty:
                 elements = values.reshape(*reversed(box.counts), box.size)
