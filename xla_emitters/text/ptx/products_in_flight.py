@@ -1,6 +1,7 @@
-"""Registers of products that are not there yet: used after `wgmma.mma_async` without a `wgmma.wait_group` on any way in between.
+"""Registers that are not written yet: used after `wgmma.mma_async`, or `tcgen05.ld`, without a wait on any way in between.
 
     wgmma.mma_async ... {%f1, ...};  wgmma.commit_group;  add.f32 %f9, %f1, %f2;        uses %f1
+    tcgen05.ld ... {%f1, ...}, [%r1];  add.f32 %f9, %f1, %f2;  tcgen05.wait::ld;        uses %f1
 
 Only what is in flight on all ways to an instruction is reported. A `mov` of such a register makes another one: ptxas takes it as a name.
 Source: PTX ISA 8.8, 9.7.15.7 "Asynchronous wgmma.wait_group".
@@ -19,9 +20,11 @@ _State: TypeAlias = tuple[frozenset[Register], ...]
 _NONE: frozenset[Register] = frozenset()
 
 
-def unwaited_registers(flow: Flow) -> dict[int, Register]:
-    """id of an instruction -> a register that it uses too early."""
-    if not any(instruction.parts[0] == "wgmma" for node in flow.nodes for instruction in node.instructions):
+def unwaited_registers(flow: Flow) -> dict[int, tuple[str, Register]]:
+    """id of an instruction -> a register that it uses too early, behind what writes it."""
+    instructions = [instruction for node in flow.nodes for instruction in node.instructions]
+    writers = {register: name for i in instructions if (name := _writer(i)) for register in flow.touched(i)[0]}
+    if not writers:
         return {}
     at_start: dict[PtxBlock, _State] = {flow.nodes[0]: (_NONE,)}
     pending = [flow.nodes[0]]
@@ -36,15 +39,22 @@ def unwaited_registers(flow: Flow) -> dict[int, Register]:
             if merged != known:
                 at_start[way] = merged
                 pending.append(way)
-    found = dict[int, Register]()
+    found = dict[int, tuple[str, Register]]()
     for node, state in at_start.items():
         for instruction in node.instructions:
             written, read = flow.touched(instruction)
-            if instruction.parts[0] not in ("mov", "wgmma"):
+            if instruction.parts[0] != "mov" and not _writer(instruction):
                 early = [register for register in (*read, *written) if any(register in group for group in state)]
-                found |= {id(instruction): register for register in early[:1]}
+                found |= {id(instruction): (writers.get(register, ""), register) for register in early[:1]}
             state = _after(flow, state, instruction)
     return found
+
+
+def _writer(instruction: Instruction) -> str:
+    """`wgmma` or `tcgen05.ld`; "" for what has written its registers at once."""
+    if instruction.parts[0] == "wgmma":
+        return "wgmma"
+    return "tcgen05.ld" if instruction.parts[:2] == ("tcgen05", "ld") else ""
 
 
 def _common(a: _State, b: _State) -> _State:
@@ -61,11 +71,13 @@ def _after(flow: Flow, state: _State, instruction: Instruction) -> _State:
     if parts[0] == "mov":
         written, read = flow.touched(instruction)
         return tuple(group | set(written) if not group.isdisjoint(read) else group - set(written) for group in state)
-    if parts[0] != "wgmma":
+    if parts[0] not in ("wgmma", "tcgen05"):
         return state
     *closed, opened = state
     match parts[1], instruction.operands:
-        case "mma_async", _:
+        case "wait::ld", _:
+            return (_NONE,)
+        case "mma_async" | "ld", _:
             return (*closed, opened | set(flow.touched(instruction)[0]))
         case "commit_group", _:
             return (*closed, opened, _NONE)

@@ -181,6 +181,27 @@ def test_a_map_that_the_kernel_changes() -> None:
     np.testing.assert_array_equal(found[1][128:], in_shared(box_of(array[:15], (8, 16), (8, 16), (1, 1)), 64))
 
 
+def packed(elements: np.ndarray) -> np.ndarray:
+    """Numbers of four bits, two in a byte, the first one in its low bits."""
+    return (elements[..., ::2] | elements[..., 1::2] << 4).astype(np.uint8)
+
+
+@pytest.mark.parametrize("at", [(5, 64), (-2, 160)])
+def test_elements_of_four_bits(at: tuple[int, int]) -> None:
+    elements = np.random.default_rng(1).integers(0, 16, (20, 192))
+    values = packed(box_of(elements, at, (8, 128), (1, 1)))
+    how = {"bytes": values.nbytes, "rank": 2, "at": f"{at[1]}, {at[0]}"}
+    tensor_map = tensor_map_of("p0:b4x16[20,192],box=8x128,swizzle=64")[1]
+    arrays = [packed(elements), np.zeros(values.nbytes, np.uint8)]
+    found = executed(LOAD.format(**how), OUT.format(**how), arrays, tensor_map, values.nbytes)
+    np.testing.assert_array_equal(found[1], in_shared(values, 64))
+    assert TensorMap((8, 128), element="b4x16").encoded(arrays[0], 0).tobytes()[8:16] == b"\xc0\0\0\0\x14\0\0\0"
+    with pytest.raises(ExecutionError, match="copies half a byte, 128 elements from 65 of 192"):
+        executed(LOAD.format(**how).replace(f"{{{at[1]},", "{65,"), "", arrays, tensor_map, values.nbytes)
+    with pytest.raises(DataError, match="has whole bytes"):
+        executed("", "", arrays, TensorMap((8, 128), element="b4x16", shape=(20, 191)), 0)
+
+
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
