@@ -410,8 +410,8 @@ class Sanitizer(Watcher):
         self._landing = None
 
     def unwaited(self, memory: Memory, op: Operation, active: Array | None, writer: str, register: str) -> None:
-        always, wait = np.ones((1, 1), np.bool_), {"wgmma": "wgmma.wait_group"}.get(writer, "tcgen05.wait::ld")
-        memory.refuse(op, always, active, f"uses {register}, which a {writer} writes, without {wait}")
+        always = np.ones((1, 1), np.bool_)
+        memory.refuse(op, always, active, f"uses {register}, which a {writer} writes, without {writer}.wait_group")
 
     def copy(self, memory: Memory, access: Access) -> None:
         self.access(memory, access)

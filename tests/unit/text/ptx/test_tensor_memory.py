@@ -491,8 +491,7 @@ FLYING = "of tensor memory, which thread 0 of its block writes without a wait: a
         (STORED + OVERWRITTEN + "fence.proxy.async; bar.sync 0;" + MMA + COMMIT + WAIT + LOADED, ""),
         (STORED + "@%p1 tcgen05.cp.cta_group::1.128x128b [%r7], %rd4;" + MMA + COMMIT + WAIT + LOADED, ""),  # in their order
         (STORED + "@%p1 tcgen05.cp.cta_group::1.128x128b [%r7], %rd4;" + LOADED, f"begins to read lane 0, column 0 {FLYING}"),
-        (STORED + LOADED.replace(AWAITED, ""),
-         "uses %c0, which a tcgen05.ld writes, without tcgen05.wait::ld | st.global"),
+        (STORED + LOADED.replace(AWAITED, "") + "bar.sync 0;" + FIRST_ZERO + COMMIT + WAIT + LOADED, ""),  # its registers were used
         (STORED + ONE_LOAD + "bar.sync 0;" + FIRST_ZERO + COMMIT + WAIT + LOADED,
          "begins to write lane 0, column 0 of tensor memory, which thread 0 of its block reads without a wait: a race | @%p1 tcgen05.mma"),
         (STORED + ONE_LOAD + AWAITED + "bar.sync 0;" + FIRST_ZERO + COMMIT + WAIT + LOADED, ""),
