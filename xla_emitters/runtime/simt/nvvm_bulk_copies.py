@@ -205,7 +205,13 @@ def tensor_load(op: Operation, machine: Machine, to: Array, of: Array, *coordina
 def tensor_store(
     op: Operation, machine: Machine, to: Array, of: Array, *coordinates: Array, update: str = "", rows: int = 1
 ) -> None:
+    """Threads of a warp that store the same box to the same place store it once: CuTe has whole warps do that."""
+    stored = set[tuple[int, ...]]()
     for lane in lanes_of(machine):
+        what = (lane[0], lane[1] // WARP_SIZE, *(lane_value(machine, each, lane) for each in (to, of, *coordinates)))
+        if what in stored and not update:
+            continue
+        stored.add(what)
         boxes = _boxes(machine, op, to, coordinates, lane, rows)
         view, places = boxes[0].shared(machine, op, lane, lane_value(machine, of, lane), rows, False)
         for box, values in zip(boxes, view.reshape(-1, 16)[places].reshape(rows, -1), strict=True):
