@@ -261,6 +261,7 @@ class BlockNode:
     shared   slots of its results that other blocks use
     wait     the op that may wait for other threads; all others of the block are pure
     polls    whether that op may also say that it waited in vain
+    asks     whether it has atomic accesses
     ends     whether lanes that come here have nothing left to do: the others need not wait for them
     """
 
@@ -269,6 +270,7 @@ class BlockNode:
     shared: tuple[int, ...]
     wait: Operation | None = None
     polls: bool = False
+    asks: bool = False
     ends: bool = False
 
 
@@ -281,7 +283,7 @@ class BlockGraph:
     def run(self, machine: Machine, frame: Frame, arguments: Sequence[Value]) -> list[Value]:
         """Runs until every active lane has returned; returns what they returned."""
         entered, checks_stamps = machine.active, machine.checks_stamps
-        rounds, latest = Rounds(machine, self.nodes[0].branch.op), -1
+        rounds, latest, asked = Rounds(machine, self.nodes[0].branch.op), -1, False
         all_lanes = np.ones((1, 1), bool) if entered is None else entered
         # The lanes that wait to run each node: None is not a lane; the object `all_lanes` itself is all lanes.
         waiting: list[Array | None] = [all_lanes, *[None] * (len(self.nodes) - 1)]
@@ -304,11 +306,14 @@ class BlockGraph:
                     given = [frame[slot] for slot in node.body.arguments]
                     turns = [machine.gives_up, *stalls.tried] if stalls.known or machine.gives_up else []
                     state = [number, len(turns), *turns, *given, *frame]
-                    if rounds.begin(state, waiting, lambda: stalls.can_run(waiting, memory.changes)):
+                    others_can_run = partial(stalls.can_run, waiting, memory.changes)
+                    if rounds.begin(state, waiting, others_can_run, is_asking=asked):
                         waiting[number] = lanes
                         stalls.leave(number, lanes, memory.changes)
                         continue
+                    asked = False
                 latest = number
+                asked |= node.asks
                 # While lanes run different blocks, one stamp per buffer cannot record which value each lane has seen.
                 machine.checks_stamps = checks_stamps and lanes is all_lanes
                 before = [frame[slot] for slot in node.shared]
@@ -602,7 +607,8 @@ class FrameSlots:
             results = tuple(value for value in shared if value not in block.args)
             branch = self._branch(block, numbers)
             polls = wait is not None and isinstance(wait, llvm.CallIntrinsicOp) and "cluster" not in wait.intrin.data
-            nodes.append(BlockNode(body, branch, self.slots(results), wait, polls, _only_returns(block)))
+            ends, asks = _only_returns(block), any(map(_is_atomic, block.ops))
+            nodes.append(BlockNode(body, branch, self.slots(results), wait, polls, asks, ends))
         return BlockGraph(nodes)
 
     def _branch(self, block: Block, numbers: dict[Block, int]) -> BlockEnd:
@@ -625,6 +631,12 @@ class FrameSlots:
 _WAITS = tuple(
     f"llvm.nvvm.{name}" for name in ("mbarrier.test_wait", "mbarrier.try_wait", "barrier.cluster.wait", "tcgen05.alloc")
 )
+
+
+def _is_atomic(op: Operation) -> bool:
+    if isinstance(op, llvm.LoadOp):
+        return op.ordering.value.data != 0 or op.volatile_ is not None
+    return isinstance(op, llvm.AtomicRMWOp | llvm.AtomicCmpXchgOp)
 
 
 def _only_returns(block: Block) -> bool:

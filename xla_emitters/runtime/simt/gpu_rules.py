@@ -19,13 +19,11 @@ from xla_emitters.dtypes import Array
 from xla_emitters.rewrite.kernel_entry import DIMENSIONS
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Rules
-from xla_emitters.runtime.simt.machine import Machine, Value
+from xla_emitters.runtime.simt.machine import WARP_SIZE, Machine, Value
 from xla_emitters.runtime.simt.memory import Watcher
 from xla_emitters.runtime.simt.scalars import INDEX, Form, form_of
 
 RULES = Rules()
-
-WARP_SIZE = 32
 
 POSITIONS: dict[str, Callable[[Machine, int], Array]] = {
     "thread_id": Machine.thread_id,

@@ -33,6 +33,8 @@ from xla_emitters.runtime.simt.memory import Buffer, Memory, bounds
 from xla_emitters.runtime.simt.scalars import Form, chosen
 from xla_emitters.runtime.simt.shared_calls import KnownResults
 
+WARP_SIZE = 32
+
 
 @dataclass(frozen=True)
 class Tensor:

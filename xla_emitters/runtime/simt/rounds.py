@@ -3,7 +3,8 @@
     scf.while in block 0, thread 3 never ends: round 128 begins with the values of round 64, and nothing was written between them
 
 Lanes run in lockstep and nothing else changes their memory, so a round is determined by the values that it begins with, by which lanes are
-active, and by memory. A loop that ends is never refused; one that waits for what other lanes write, such as a lock, lets them run first. An
+active, and by memory. A loop that ends is never refused; one that waits for what other lanes write, such as a lock, lets them run first:
+when its state comes again, or if it changes memory itself, now and then. An
 endless loop whose values keep changing, such as a counter, is found only by a limit of rounds, which the caller may set:
 `execute(..., max_rounds=...)`.
 Source: Brent, "An improved Monte Carlo factorization algorithm" (1980), cycle detection: compare with the last power of two.
@@ -21,11 +22,11 @@ from xdsl.ir import Operation
 from xla_emitters.dialects.locations import place_of
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError
-from xla_emitters.runtime.simt.machine import Machine, Value
+from xla_emitters.runtime.simt.machine import WARP_SIZE, Machine, Value
 from xla_emitters.runtime.simt.shared_calls import integers_of
 
 UNWATCHED = 64
-"""Rounds of a loop before comparisons begin: most loops have fewer."""
+"""Rounds of a loop before comparisons begin: most loops have fewer. Also after how many a loop with atomic accesses lets others run."""
 
 State: TypeAlias = Value | int | None
 
@@ -54,13 +55,16 @@ class Rounds:
         state: Sequence[State],
         waiting: Sequence[Array | None] = (),
         others_can_run: Callable[[], bool] = lambda: False,
+        *,
+        is_asking: bool = False,
     ) -> bool:
         """Called when another round begins for the machine's active lanes.
 
         state    the values that it begins with: arrays, tuples, tensors, None; those most likely to differ first
         waiting  for each other block, the lanes that will continue there
         others_can_run  whether some of these may end the loop by what they write
-        returns  whether the lanes should wait for those: the state is that of an earlier round
+        is_asking  whether the last round had atomic accesses: it may look for what others write
+        returns  whether the lanes should wait for those: the state is that of an earlier round, or it is their turn
         raises   ExecutionError if it is and nobody else can run, or the caller's limit is exceeded
         """
         machine = self.machine
@@ -76,6 +80,8 @@ class Rounds:
             )
         if self.count < UNWATCHED:
             return False
+        if is_asking and self.count % UNWATCHED == 0 and self._are_whole_warps(waiting) and others_can_run():
+            return True
         places = [machine.active, *waiting]
         lanes = (
             None if machine.active is None else reduce(np.logical_or, [place for place in places if place is not None])
@@ -94,6 +100,15 @@ class Rounds:
             self._saved_at, self._saved, self._saved_lanes = self.count, list(state), places
             self._saved_changes = machine.memory.changes
         return False
+
+    def _are_whole_warps(self, waiting: Sequence[Array | None]) -> bool:
+        """Whether no lane that waits is of a warp with active lanes: those of a warp should meet again, for shuffles."""
+        shape = self.machine.shape
+        active = np.broadcast_to(True if self.machine.active is None else self.machine.active, shape)
+        others = reduce(np.logical_or, (lanes for lanes in waiting if lanes is not None), np.zeros(shape, np.bool_))
+        starts = np.arange(0, shape[1], WARP_SIZE)
+        of_warps = (np.logical_or.reduceat(lanes, starts, axis=1) for lanes in (active, others))
+        return not np.logical_and(*of_warps).any()
 
 
 def _same(now: State, then: State, lanes: Array | None) -> bool:

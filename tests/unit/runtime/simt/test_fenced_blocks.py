@@ -265,3 +265,19 @@ def test_a_memory_barrier_of_the_dialect_is_a_fence():
     arrays[1][:] = 0
     with pytest.raises(ExecutionError, match=r"block 1, thread 0 reads .* which thread 0 of block 0 wrote: a race"):
         execute(parse_ir(text.replace("SCOPE", "cta")), arrays, watchers=[Sanitizer()])
+
+
+WHOLE_BLOCK_WAITS = """
+L: bar.sync 0; @!%p bra B; atom.global.acq_rel.gpu.cas.b32 %w, [%f], 0, 1; st.shared.u32 [last], %w;
+B: bar.sync 0; ld.shared.u32 %w, [last]; setp.eq.u32 %q, %w, 1; @%q bra L;
+  ld.global.u32 %v, [%x]; add.u32 %v, %v, 1; bar.sync 0;
+  @!%p bra E; st.global.u32 [%x], %v; RELEASE
+E:"""
+
+
+@pytest.mark.parametrize(
+    "release", ["atom.global.acq_rel.gpu.exch.b32 %w, [%f], 0;", "st.release.gpu.global.u32 [%f], 0;"]
+)
+def test_a_lock_for_which_whole_blocks_wait(release):
+    """Each round of a block that waits writes its shared memory: Triton has one thread ask, and tell the others."""
+    assert after(WHOLE_BLOCK_WAITS.replace("RELEASE", release), "5x64")[0][0] == NUMBERS[0] + 5
