@@ -65,7 +65,9 @@ class IndexBounds:
 
         def exceed(bits: int) -> bool:
             most = (1 << bits) - 1
-            return self._exceed_within(LaunchDimensions((most, most, most), block), [Interval(0, most)] * len(arguments))
+            return self._exceed_within(
+                LaunchDimensions((most, most, most), block), [Interval(0, most)] * len(arguments)
+            )
 
         return (1 << bisect_left(range(1, 32), True, key=exceed)) - 1
 
