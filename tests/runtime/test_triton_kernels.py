@@ -212,7 +212,6 @@ IN_TENSOR_MEMORY = [
         "column 0 of tensor memory, .* writes without a wait",
         "tcgen05.ld",
     ),
-    ("of_f16", r"tcgen05\.wait::ld\.sync\.aligned;", 0, "", "uses %r.*, which a tcgen05.ld writes", "cvt.rn.f16x2"),
     (
         "of_f16",
         r"tcgen05\.wait::st\.sync\.aligned;",

@@ -51,7 +51,7 @@ Place: TypeAlias = int | tuple[int, ...]
 INSIDE = r"p\d{1,3}(?:\+\d{1,9})+"
 """The name of an array whose address is in another one: p2+16, p2+16+8."""
 _PLACE = r"\d{1,3}(?:\+\d{1,9})*"
-_MAP = re.compile(rf"p({_PLACE})(?:=p({_PLACE}))?(?::([a-z]+\d+)\[(\d[\d,]{{0,60}})\])?((?:,[a-z]+=\w+)+)")
+_MAP = re.compile(rf"p({_PLACE})(?:=p({_PLACE}))?(?::([a-z]+\d+(?:x16)?)\[(\d[\d,]{{0,60}})\])?((?:,[a-z]+=\w+)+)")
 _LAUNCH = re.compile(
     r"(\d{1,10}(?:,\d{1,5}){0,2})x(\d{1,4}(?:,\d{1,4}){0,2})(?:\+(\d{1,7}))?(?:/(\d{1,2}(?:,\d{1,2}){0,2}))?"
 )

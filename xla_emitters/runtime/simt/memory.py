@@ -206,7 +206,7 @@ class Watcher:
         """A thread has seen a phase of an `mbarrier` complete."""
 
     def unwaited(self, memory: Memory, op: Operation, active: Array | None, writer: str, register: str) -> None:
-        """Active lanes use a register that a `wgmma` or a `tcgen05.ld` writes without having waited for it."""
+        """Active lanes use a register that a `wgmma` writes without having waited for it."""
 
 
 @dataclass

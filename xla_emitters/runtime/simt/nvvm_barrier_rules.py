@@ -392,10 +392,15 @@ def _commit_tensor(op: Operation, machine: Machine, address: Array) -> None:
     _mbarrier_arrive(op, machine, address, np.ones((1, 1), np.int64))
 
 
-def _await_tensor(flight: Flight, op: Operation, machine: Machine) -> None:
-    """A warp waits for all of its loads, or stores, of tensor memory: together, as it has issued them."""
+def _loaded(flight: Flight, op: Operation, machine: Machine) -> None:
+    """The loads, or stores, of tensor memory that threads have issued are complete: the next op uses a register of a load."""
     _commit_group(flight, op, machine)
     _wait_group(flight, op, machine, np.zeros((1, 1), np.int64))
+
+
+def _await_tensor(flight: Flight, op: Operation, machine: Machine) -> None:
+    """A warp waits for all of its loads, or stores, of tensor memory: together, as it has issued them."""
+    _loaded(flight, op, machine)
     machine.memory.tell(Watcher.warp_barrier, machine.active)
 
 
@@ -506,6 +511,7 @@ OF_OP: dict[str, Kernel] = {
     "mbarrier.pending_count": _pending,
     "tcgen05.commit": _commit_tensor,
     "tcgen05.commit.multicast": partial(multicast, _commit_tensor),
+    "tcgen05.loaded": partial(_loaded, Flight.TENSOR_LOAD),
     "tcgen05.wait::ld": partial(_await_tensor, Flight.TENSOR_LOAD),
     "tcgen05.wait::st": partial(_await_tensor, Flight.TENSOR_STORE),
     "wgmma.commit_group.sync.aligned": partial(_commit_group, Flight.PRODUCT),

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from xla_emitters.dialects.mlir.tensor_maps import ELEMENTS, MAGIC, MAP, MOST_SHARED, SWIZZLES, size_of
+from xla_emitters.dialects.mlir.tensor_maps import ELEMENTS, MAGIC, MAP, MOST_SHARED, SWIZZLES, bits_of
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt.code import Kernel
 from xla_emitters.runtime.simt.gpu_rules import WARP_SIZE
@@ -115,10 +115,17 @@ class Box:
         if any(int(self.found[name]) >= count for count, name in codes):
             memory.fail(op, lane, "takes a tensor map with a code that there is not")
         self.element = ELEMENTS[int(self.found["elemtype"])]
-        self.size, self.swizzle = size_of(self.element), SWIZZLES[int(self.found["swizzle_mode"])]
+        bits, self.swizzle = bits_of(self.element), SWIZZLES[int(self.found["swizzle_mode"])]
+        self.size = max(1, bits // 8)
         extents, boxes, steps = (
             [int(number) for number in self.found[name][:rank]] for name in ("global_dim", "box_dim", "element_stride")
         )
+        if bits < 8:  # moved by bytes
+            halved = coordinates[0], extents[0], boxes[0]
+            if any(number % 2 for number in halved) or steps[0] != 1 or self.found["fill_mode"]:
+                memory.fail(op, lane, f"copies half a byte, {boxes[0]} elements from {coordinates[0]} of {extents[0]}")
+            coordinates = [coordinates[0] // 2, *coordinates[1:]]
+            extents[0], boxes[0] = extents[0] // 2, boxes[0] // 2
         strides = [self.size, *(int(number) for number in self.found["global_stride"][: rank - 1])]
         if not all(1 <= box <= 256 and 1 <= step <= 8 for box, step in zip(boxes, steps, strict=True)):
             memory.fail(op, lane, f"takes a tensor map with boxes of {boxes} and steps of {steps}")
@@ -198,7 +205,13 @@ def tensor_load(op: Operation, machine: Machine, to: Array, of: Array, *coordina
 def tensor_store(
     op: Operation, machine: Machine, to: Array, of: Array, *coordinates: Array, update: str = "", rows: int = 1
 ) -> None:
+    """Threads of a warp that store the same box to the same place store it once: CuTe has whole warps do that."""
+    stored = set[tuple[int, ...]]()
     for lane in lanes_of(machine):
+        what = (lane[0], lane[1] // WARP_SIZE, *(lane_value(machine, each, lane) for each in (to, of, *coordinates)))
+        if what in stored and not update:
+            continue
+        stored.add(what)
         boxes = _boxes(machine, op, to, coordinates, lane, rows)
         view, places = boxes[0].shared(machine, op, lane, lane_value(machine, of, lane), rows, False)
         for box, values in zip(boxes, view.reshape(-1, 16)[places].reshape(rows, -1), strict=True):

@@ -9,9 +9,8 @@
 
 A race: two threads access one byte, at least one of them writes, they are not both atomic, and nothing orders them. Atomic are two
 accesses to each other if they are of the same bytes, and the scope of each has the other's thread. A barrier orders the
-threads of a block. Writing the same value is a race too, but in one instruction of one warp, of
-which one write takes effect. Sub-byte elements are packed behind
-pointers: neighbours share a byte, so that only atomic updates of them are free of races.
+threads of a block. Writing the same value is a race too, but in one instruction of one block: compilers have all threads store one value.
+Sub-byte elements are packed behind pointers: neighbours share a byte, so that only atomic updates of them are free of races.
 
 Each buffer has shadows: for each unit of memory (the greatest size that divides all accesses) the stamp of its last writer, of its
 reader and of its atomic updater (`access_stamps`). A stamp stands for all readers since the last barrier; writers need no such mark: a
@@ -114,7 +113,7 @@ class Sanitizer(Watcher):
         self._stamps: Array = np.zeros((0, 0), np.int64)
         self._flights = dict[Flight, CopiesInFlight]()
         # The `mbarrier` whose phase ends, and the threads that issued the copies which landed then.
-        self._landing: Barrier | None = None
+        self._is_landing = False
         self._landings = dict[Barrier, Array]()
         self._fenced_blocks = FencedBlocks()
 
@@ -325,10 +324,12 @@ class Sanitizer(Watcher):
             stamps[lanes.units] = lanes.stamps
             found = lanes.find(stamps)
             if (apart := found != lanes.stamps).any():
-                together = apart & self._same_in_warp(access, lanes, found, shadow.unit)
+                together = apart & self._same_in_block(access, lanes, found, shadow.unit)
                 if (apart & ~together).any():
                     self._race(memory, access, touch, touch, shadow.unit, lanes, apart & ~together, found)
+                of_block = together & (warps_of(found) != warps_of(lanes.stamps))
                 stamps[lanes.units[together]] = np.broadcast_to(of_warp(lanes.stamps), together.shape)[together]
+                stamps[lanes.units[of_block]] = np.broadcast_to(lanes.stamps | SEVERAL, of_block.shape)[of_block]
             if touch is Touch.COPY:
                 self._issue(access, shadow, lanes, touch)
         elif touch is Touch.USE:
@@ -371,9 +372,10 @@ class Sanitizer(Watcher):
             shadow.of(Touch.WRITE)[units] = stamps
         else:
             self._used(shadow, units, stamps)
-        if self._landing is not None:
-            before = self._landings.get(self._landing, np.zeros(0, np.int64))
-            self._landings[self._landing] = np.append(before, lanes)
+        if self._is_landing:
+            for barrier in copies.barriers:
+                before = self._landings.get(barrier, np.zeros(0, np.int64))
+                self._landings[barrier] = np.append(before, lanes)
 
     def _used(self, shadow: Shadow, units: Array, stamps: Array) -> None:
         """Units have been read, now; beside another reader since the last barrier, several have."""
@@ -404,20 +406,20 @@ class Sanitizer(Watcher):
         self._flights[flight].complete_by(lanes, barrier, is_bulk=is_bulk, again=flight is Flight.TENSOR)
 
     def phase_ends(self, memory: Memory, barrier: Barrier) -> None:
-        self._landing = barrier
+        self._is_landing = True
         for flight in (Flight.COPY, Flight.TENSOR):
             self._flights[flight].phase_ends(barrier)
-        self._landing = None
+        self._is_landing = False
 
     def unwaited(self, memory: Memory, op: Operation, active: Array | None, writer: str, register: str) -> None:
-        always, wait = np.ones((1, 1), np.bool_), {"wgmma": "wgmma.wait_group"}.get(writer, "tcgen05.wait::ld")
-        memory.refuse(op, always, active, f"uses {register}, which a {writer} writes, without {wait}")
+        always = np.ones((1, 1), np.bool_)
+        memory.refuse(op, always, active, f"uses {register}, which a {writer} writes, without {writer}.wait_group")
 
     def copy(self, memory: Memory, access: Access) -> None:
         self.access(memory, access)
 
-    def _same_in_warp(self, access: Access, lanes: Lanes, found: Array, unit: int) -> Array:
-        """Mask of the units to which the lane of the stamp in `found`, of the same warp, writes the same bytes in the same instruction."""
+    def _same_in_block(self, access: Access, lanes: Lanes, found: Array, unit: int) -> Array:
+        """Mask of the units to which the lane of the stamp in `found`, of the same block, writes the same bytes in the same instruction."""
         if access.values is None:
             return np.zeros(found.shape, np.bool_)
         shape = self._stamps.shape
@@ -430,7 +432,7 @@ class Sanitizer(Watcher):
         own = (lane if access.active is None else lane[np.broadcast_to(access.active, shape)]).reshape(-1)
         block, thread = (found >> BLOCK_SHIFT) - self._first_block, ((found & SEVERAL) >> OP_BITS) - 1
         same_block = found >> BLOCK_SHIFT == lanes.stamps >> BLOCK_SHIFT
-        is_lane = same_block & (thread >= 0) & (thread < shape[1]) & (warps_of(found) == warps_of(lanes.stamps))
+        is_lane = same_block & (thread >= 0) & (thread < shape[1])
         other = np.where(is_lane, block * shape[1] + thread, own[:, None])
         row, piece = np.zeros(len(values), np.int64), np.arange(parts.shape[1])
         row[own] = np.arange(len(own))

@@ -44,7 +44,7 @@ from xla_emitters.text.ptx.op_builder import (
     hint_of,
     pointer_type,
 )
-from xla_emitters.text.ptx.products_in_flight import unwaited_registers
+from xla_emitters.text.ptx.products_in_flight import LOAD, unwaited_registers
 from xla_emitters.text.ptx.rows import BITS, CARRY, EXITED, emit, row_of
 from xla_emitters.text.ptx.syntax import (
     RESERVED,
@@ -284,7 +284,7 @@ class Raised:
                 e.at(instruction)
                 if (early := self.unwaited.get(id(instruction))) is not None:
                     writer, register = early
-                    e.tell(f"unwaited.{writer} {register.name}")
+                    e.tell("tcgen05.loaded" if writer == LOAD else f"unwaited.{writer} {register.name}")
                 emit(e, instruction)
             if node.end is not None:
                 e.at(node.end)

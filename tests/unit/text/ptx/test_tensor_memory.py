@@ -459,6 +459,7 @@ SECOND = MMA.replace("[%r7]", "[%r7+32]")
 FIRST_ZERO = MMA.replace("1, 0;", "0, 0;")
 OTHER = "@%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r3];"
 ON_OTHER = "U: mbarrier.try_wait.parity.shared.b64 %p4, [%r3], 1; @!%p4 bra U;"
+LATER = "@!%p2 bra S; " + WAIT + "S: " + ON_OTHER + "setp.eq.u32 %p4, %r1, 32; @%p4 st.shared.u32 [%r2], 0; bar.sync 0;"
 OVERWRITTEN = "@%p1 st.shared.u32 [%r2], 0;"
 AWAITED = "tcgen05.wait::ld.sync.aligned;"
 ONE_LOAD = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%c20}}, [%r8];"
@@ -488,13 +489,13 @@ FLYING = "of tensor memory, which thread 0 of its block writes without a wait: a
         (STORED + MMA + COMMIT + OVERWRITTEN + WAIT + LOADED,
          "writes bytes 0 to 3 of @smem, which thread 0 of its block reads without a wait: a race | @%p1 st.shared"),
         (STORED + MMA + COMMIT + WAIT + OVERWRITTEN + LOADED, ""),
+        (STORED + MMA + OTHER + COMMIT + LATER + LOADED, ""),  # what another warp has seen complete by another barrier
         (STORED + OVERWRITTEN + "bar.sync 0;" + MMA + COMMIT + WAIT + LOADED,
          "wrote without fence.proxy.async after it | @%p1 tcgen05.mma"),
         (STORED + OVERWRITTEN + "fence.proxy.async; bar.sync 0;" + MMA + COMMIT + WAIT + LOADED, ""),
         (STORED + "@%p1 tcgen05.cp.cta_group::1.128x128b [%r7], %rd4;" + MMA + COMMIT + WAIT + LOADED, ""),  # in their order
         (STORED + "@%p1 tcgen05.cp.cta_group::1.128x128b [%r7], %rd4;" + LOADED, f"begins to read lane 0, column 0 {FLYING}"),
-        (STORED + LOADED.replace(AWAITED, ""),
-         "uses %c0, which a tcgen05.ld writes, without tcgen05.wait::ld | st.global"),
+        (STORED + LOADED.replace(AWAITED, "") + "bar.sync 0;" + FIRST_ZERO + COMMIT + WAIT + LOADED, ""),  # its registers were used
         (STORED + ONE_LOAD + "bar.sync 0;" + FIRST_ZERO + COMMIT + WAIT + LOADED,
          "begins to write lane 0, column 0 of tensor memory, which thread 0 of its block reads without a wait: a race | @%p1 tcgen05.mma"),
         (STORED + ONE_LOAD + AWAITED + "bar.sync 0;" + FIRST_ZERO + COMMIT + WAIT + LOADED, ""),
