@@ -226,7 +226,7 @@ def store(access: TensorAccess, op: Operation, machine: Machine, place: Array, *
 
 
 def _part(
-    machine: Machine, op: Operation, lane: Lane, place: int, lanes: Sequence[int], columns: int, is_store: bool
+    machine: Machine, op: Operation, lane: Lane, place: int, lanes: Sequence[int] | Array, columns: int, is_store: bool
 ) -> tuple[Array, Array]:
     """Cells that one thread accesses: its block's, int32 (columns, lanes), no copy, and which lanes of them."""
     tensor, first = tensor_memory(machine), place & 0xFFFF
@@ -257,7 +257,7 @@ def _chunks(
     machine: Machine, op: Operation, lane: Lane, descriptor: int, numbers: Array, across: int, *, is_along_rows: bool
 ) -> Array:
     """Chunks of 16 bytes of a matrix in shared memory, uint8 (chunks, 16)."""
-    leading, stride = (np.int64((descriptor >> at & 0x3FFF) << 4) for at in (16, 32))
+    leading, stride = ((descriptor >> at & 0x3FFF) << 4 for at in (16, 32))
     swizzle = descriptor >> 61 & 7
     if swizzle not in _WIDTHS or (swizzle == 1 and not is_along_rows):
         machine.memory.fail(op, lane, f"has a descriptor of a swizzle of code {swizzle}")

@@ -46,7 +46,14 @@ def swizzled(address: Array, width: int | Array) -> Array:
 
 
 def chunk_places(
-    chunk: Array, across: int, width: int, leading: Array, stride: Array, *, is_along_rows: bool, lines: int = 8
+    chunk: Array,
+    across: int,
+    width: int,
+    leading: Array | int,
+    stride: Array | int,
+    *,
+    is_along_rows: bool,
+    lines: int = 8,
 ) -> Array:
     """Where chunks of 16 bytes of a matrix lie behind its start, without the swizzle, by the formulas above.
 

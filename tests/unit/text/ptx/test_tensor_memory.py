@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -108,8 +109,8 @@ def numbered(columns: int = 128) -> np.ndarray:
 
 # ---------------------------------------------------------------------------------------------- loads and stores
 
-FRAGMENTS: dict[str, Any] = {
-    # lane and column of the cell in register r of thread t, from the ISA's figures of fragments
+FRAGMENTS: dict[str, tuple[int, Callable[[int, int], tuple[int, int]]]] = {
+    # registers of one repetition; lane and column of the cell in register r of thread t, from the ISA's figures of fragments
     "32x32b": (1, lambda t, r: (t, r)),
     "16x64b": (1, lambda t, r: (t // 4 + 8 * (t % 2), 2 * r + t // 2 % 2)),
     "16x128b": (2, lambda t, r: (t // 4 + 8 * (r % 2), r // 2 * 4 + t % 4)),
@@ -405,7 +406,8 @@ def fault_of(body: str, *changes: tuple[str, str], what: int = F16, memory: byte
     return f"{verdict.summary} | {text.replace(';', ';' + chr(10)).splitlines()[int(place[1]) - 1].strip()}"
 
 
-ALLOC, RELINQUISH = (re.search(rf"@%p2 {name}[^;]*;", START)[0] for name in (r"tcgen05\.alloc", r"tcgen05\.relinquish"))  # pyright: ignore
+ALLOC = "@%p2 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r5], 512;"
+RELINQUISH = "@%p2 tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;"
 DEALLOC = "@%p2 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r7, 512;"
 MMA = "setp.ne.u32 %p5, 1, 0; @%p1 tcgen05.mma.cta_group::1.kind::f16 [%r7], %rd4, %rd5, %r9, %p5;"
 ROUND = STORED + LOADED
