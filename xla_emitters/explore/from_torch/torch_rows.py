@@ -156,7 +156,7 @@ def rows_of(torch: ModuleType, jax: ModuleType) -> Rows:
         **_of_assertions(torch),
         **_of_control(torch, jax),
         **_of_numbers(torch, jax, mappings.t2j_dtype, registry.all_aten_ops),
-        **_of_lines(torch, jax, mappings.t2j_dtype),
+        **_of_lines(torch, jax, mappings.t2j_dtype, registry.all_aten_ops),
         **_of_matrices(torch, jax),
         **_of_networks(torch, jax),
         **_of_convolutions(torch, jax, registry.all_aten_ops),
@@ -398,7 +398,9 @@ def _of_numbers(
 # ------------------------------------------------------------------------------------------------------------------ lines
 
 
-def _of_lines(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -> dict[Any, Row]:
+def _of_lines(
+    torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any], table: Mapping[Any, Any]
+) -> dict[Any, Row]:
     """Arrays made of sizes, and what is computed along one axis."""
     jnp, lax, aten = jax.numpy, jax.lax, torch.ops.aten
 
@@ -512,6 +514,28 @@ def _of_lines(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -
         flat, source = x.reshape(-1).at[index.reshape(-1)], source.reshape(-1)
         return (flat.add(source) if accumulate else flat.set(source)).reshape(x.shape)
 
+    def filled(x: Any, mask: Any, source: Any) -> Any:
+        """The elements of `source`, in order, where the mask is true; torchax asks how many there are."""
+        x, mask = jnp.broadcast_arrays(x, mask)
+        return with_indices(x, [mask], source.reshape(-1))
+
+    def with_indices(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
+        """`x[..., mask] = values` of one mask, of any axes, as a selection; torchax wants known sizes and the first axes.
+
+        The places of the mask are one axis of the values, or are not in their shape: all get the same ones.
+        """
+        *before, mask = indices
+        if any(index is not None for index in before) or mask.dtype != "bool":
+            return table[aten.index_put].func(x, indices, values, accumulate)
+        first, after = len(before), x.ndim - len(before) - mask.ndim
+        if values.ndim > after:
+            axis = values.ndim - after - 1
+            at = jnp.cumsum(mask.reshape(-1).astype("int64")) - 1
+            taken = jnp.take(values, at, axis=axis, mode="clip")
+            values = taken.reshape((*taken.shape[:axis], *mask.shape, *taken.shape[axis + 1 :]))
+        mask = mask.reshape((*[1] * first, *mask.shape, *[1] * after))
+        return jnp.where(mask, x + values if accumulate else values, x)
+
     def of_bits(x: Any, element: Any) -> Any:
         """The same bits as elements of another type: of another size, in the last axis."""
         wanted = jnp.dtype(types(element))
@@ -532,6 +556,8 @@ def _of_lines(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -
         aten.select.int: selected,
         aten.slice_scatter.default: with_slice,
         aten.put.default: put,
+        aten.masked_scatter.default: filled,
+        aten.index_put.default: with_indices,
         **dict.fromkeys((aten.searchsorted.Tensor, aten.searchsorted.Scalar), places),
         **dict.fromkeys((aten.bucketize.Tensor, aten.bucketize.Scalar), buckets),
         **dict.fromkeys((aten.median.default, aten.median.dim), middle(ignores_nan=False)),
@@ -576,6 +602,17 @@ def _of_matrices(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
             return turned(scipy.lu_solve(factors, turned(b).conj(), 0).conj())
         return turned(scipy.lu_solve(factors, turned(b), 1))
 
+    def unpacked(lu: Any, pivots: Any, with_data: bool = True, with_pivots: bool = True) -> Any:
+        """P, L and U of A = P L U; row i of L U is row `order[i]` of A."""
+        order = jax.lax.linalg.lu_pivots_to_permutation(pivots - 1, lu.shape[-2])
+        count = getattr(jax.core, "min_dim", min)(*lu.shape[-2:])
+        lower = jnp.tril(lu[..., :count], -1) + jnp.eye(lu.shape[-2], count, dtype=lu.dtype)
+        found = turned(jnp.eye(lu.shape[-2], dtype=lu.dtype)[order]), lower, jnp.triu(lu[..., :count, :])
+        return [
+            each if is_wanted else jnp.zeros(0, lu.dtype)
+            for each, is_wanted in zip(found, (with_pivots, with_data, with_data), strict=True)
+        ]
+
     def inverse(factor: Any, upper: bool = False) -> Any:
         return scipy.cho_solve((factor, not upper), jnp.broadcast_to(jnp.eye(factor.shape[-1]), factor.shape))
 
@@ -596,6 +633,7 @@ def _of_matrices(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
         aten.linalg_lu_solve.default: solved_by_lu,
         aten.cholesky_solve.default: lambda b, factor, upper=False: scipy.cho_solve((factor, not upper), b),
         aten.cholesky_inverse.default: inverse,
+        aten.lu_unpack.default: unpacked,
         aten._linalg_det.default: lambda a: [linalg.det(a), None, None],
         aten._linalg_svd.default: singular,
         aten.linalg_qr.default: orthogonal,

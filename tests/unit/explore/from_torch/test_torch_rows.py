@@ -263,3 +263,44 @@ def test_factors_of_matrices_and_a_spectrum_of_odd_length(torch: Any) -> None:
         )
 
     is_as_pytorch(torch, function, torch.randn(4, 3), torch.randn(2, 4, 3, dtype=torch.complex64), bound=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (2, 5, 3)])
+def test_factors_in_one_matrix_are_unpacked(torch: Any, shape: tuple[int, ...]) -> None:
+    def function(a: Any) -> Any:
+        lu, pivots = torch.linalg.lu_factor(a)
+        return torch.lu_unpack(lu, pivots), torch.lu_unpack(lu, pivots, unpack_data=False).P
+
+    is_as_pytorch(torch, function, torch.randn(shape), bound=1e-5)
+
+
+def test_elements_where_a_mask_is_true_get_values(torch: Any) -> None:
+    """One value for all, one of each place, and rows in order, where the mask is of the first axes, of the middle one, or of all."""
+
+    def function(x: Any, mask: Any, rows: Any, middle: Any, columns: Any) -> Any:
+        zeros, new, at_middle = x.clone(), x.clone(), x.clone()
+        zeros[~mask], new[mask], at_middle[:, middle] = 0, rows, columns
+        return (
+            *(zeros, new, at_middle),
+            x.masked_scatter(mask[..., None], rows),
+            x.index_put((mask,), rows[0], accumulate=True),
+            x.index_put((x > 0,), x[0, 0, 0]),
+        )
+
+    def arguments(*shape: int) -> tuple[Any, ...]:
+        x, mask, middle = torch.randn(shape), torch.rand(shape[:2]) > 0.5, torch.rand(shape[1]) > 0.5
+        mask[0, 0] = mask[-1, -1] = middle[0] = True
+        return (
+            x,
+            mask,
+            torch.randn(int(mask.sum()), shape[2]),
+            middle,
+            torch.randn(shape[0], int(middle.sum()), shape[2]),
+        )
+
+    b, n, c, k, m = (torch.export.Dim(name) for name in "bnckm")
+    shapes = ({0: b, 1: n, 2: c}, {0: b, 1: n}, {0: k, 1: c}, {0: n}, {0: b, 1: m, 2: c})
+    first = arguments(3, 8, 2)
+    program = from_torch(function, *first, dynamic_shapes=shapes, record="none")
+    for given in first, arguments(4, 5, 6):
+        torch.testing.assert_close(program(*given), function(*given), rtol=0, atol=0)
