@@ -305,6 +305,9 @@ def _of_numbers(
         function = rounded_once(jax, function)
         return lambda x, dim, *, dtype=None: function(to_sum(x, dtype), axis=dim if x.ndim else None).reshape(x.shape)
 
+    def softmax(x: Any, dim: int, dtype: Any = None) -> Any:
+        return table[aten.softmax.int].func(to_sum(x, dtype), dim)
+
     def power(x: Any, y: Any) -> Any:
         """Products where the exponent is a small number; of integers there is no way by floats."""
         if isinstance(y, float) and y.is_integer() and abs(y) <= 3 and not jnp.issubdtype(x.dtype, jnp.integer):
@@ -384,6 +387,11 @@ def _of_numbers(
         aten.neg.default: operator.neg,
         aten.sum.default: total(jnp.sum),
         aten.sum.dim_IntList: total(jnp.sum),
+        aten.mean.default: total(jnp.mean),
+        aten.mean.dim: total(jnp.mean),
+        aten.softmax.int: rounded_once(jax, softmax),
+        aten.max.other: jnp.maximum,
+        aten.min.other: jnp.minimum,
         aten.prod.default: lambda x, *, dtype=None: jnp.prod(to_sum(x, dtype)),
         aten.prod.dim_int: total(jnp.prod),
         aten.cumsum.default: running(jnp.cumsum),

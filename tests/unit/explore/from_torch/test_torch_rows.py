@@ -274,6 +274,26 @@ def test_factors_in_one_matrix_are_unpacked(torch: Any, shape: tuple[int, ...]) 
     is_as_pytorch(torch, function, torch.randn(shape), bound=1e-5)
 
 
+def test_means_and_softmax_are_computed_in_the_type_that_is_said(torch: Any) -> None:
+    double = torch.float64
+
+    def function(x: Any, whole: Any) -> Any:
+        return (
+            *(x.mean(dtype=double), x.mean(1, keepdim=True, dtype=double), whole.mean(dtype=double)),
+            *(x.softmax(1, dtype=double), whole.softmax(0, dtype=double), x[0, 0].softmax(0, dtype=double)),
+        )
+
+    is_as_pytorch(torch, function, torch.randn(4, 7), torch.arange(9), bound=1e-14)
+
+
+def test_the_larger_and_the_smaller_of_two(torch: Any) -> None:
+    def function(x: Any, y: Any, whole: Any) -> Any:
+        return torch.max(x, y), torch.min(x, y), torch.max(whole, whole[2]), torch.min(x > 0, y > 0)
+
+    x, y = (torch.tensor(each) for each in ([1.0, float("nan"), -2.0], [[3.0, 0.0, float("nan")], [-1.0, 1.0, 1.0]]))
+    is_as_pytorch(torch, function, x, y, torch.tensor([3, -1, 2]))
+
+
 def test_elements_where_a_mask_is_true_get_values(torch: Any) -> None:
     """One value for all, one of each place, and rows in order, where the mask is of the first axes, of the middle one, or of all."""
 
