@@ -76,10 +76,11 @@ class Rows:
 
     def is_decomposed(self, target: Any) -> bool:
         """Whether torchax's row is not taken but PyTorch's decomposition, or none: the row has other arguments than the op, rounds to
-        float32, gives NaN for all matrices but positive definite ones, goes over indices in Python, or counts pieces of known size.
+        float32, gives NaN for all matrices but positive definite ones, goes over indices in Python, counts pieces of known size, or takes
+        a padding "same" for numbers.
         """
         packet, aten = getattr(target, "overloadpacket", target), self.torch.ops.aten
-        return packet in (
+        return target in (aten.conv1d.padding, aten.conv2d.padding, aten.conv3d.padding) or packet in (
             *(aten.native_layer_norm_backward, aten.logit, aten.mvlgamma, aten.linalg_ldl_factor_ex),
             *(aten.max_unpool2d, aten.max_unpool3d, aten.split),
         )
@@ -559,8 +560,22 @@ def _of_lines(
         spread = jnp.broadcast_to(jnp.expand_dims(x, axis + 1), (*x.shape[: axis + 1], count, *x.shape[axis + 1 :]))
         return spread.reshape((*x.shape[:axis], x.shape[axis] * count, *x.shape[axis + 1 :]))
 
+    def repeated_by(x: Any, counts: Any, dim: int | None = None, *, output_size: Any = None) -> Any:
+        """Each element as often as data say; how many there are is known where the caller says so."""
+        return jnp.repeat(x, counts, axis=dim, total_repeat_length=output_size)
+
+    def of_each(function: Row) -> Row:
+        return lambda tensors: [function(each) for each in tensors]
+
     return {
         aten.pad.default: padded,
+        aten.repeat_interleave.self_Tensor: repeated_by,
+        aten.repeat_interleave.Tensor: lambda counts, **size: repeated_by(jnp.arange(counts.shape[0]), counts, **size),
+        aten.atleast_1d.Sequence: of_each(jnp.atleast_1d),
+        aten.atleast_2d.Sequence: of_each(jnp.atleast_2d),
+        aten.atleast_3d.Sequence: of_each(jnp.atleast_3d),
+        aten.fft_fftfreq.default: lambda n, d=1.0, **_: jnp.fft.fftfreq(n, d),
+        aten.fft_rfftfreq.default: lambda n, d=1.0, **_: jnp.fft.rfftfreq(n, d),
         aten.select.int: selected,
         aten.slice_scatter.default: with_slice,
         aten.put.default: put,
@@ -853,7 +868,9 @@ def _of_convolutions(torch: ModuleType, jax: ModuleType, table: Mapping[Any, Any
         if is_transposed and groups > 1:
             of_groups = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
             weight = jnp.swapaxes(of_groups, 0, 1).reshape(weight.shape)
-        return table[aten.convolution].func(x, weight, bias, *how)
+        # One number for all axes is a list of one, which torchax lengthens in its place.
+        copies = [list(each) if isinstance(each, list | tuple) else each for each in how]
+        return table[aten.convolution].func(x, weight, bias, *copies)
 
     def backward(of_result: Any, x: Any, weight: Any, biases: Any, *given: Any) -> Any:
         *how, wanted = given

@@ -286,6 +286,23 @@ def test_means_and_softmax_are_computed_in_the_type_that_is_said(torch: Any) -> 
     is_as_pytorch(torch, function, torch.randn(4, 7), torch.arange(9), bound=1e-14)
 
 
+def test_overloads_that_torchax_takes_for_others(torch: Any) -> None:
+    """A padding that is a word, a number of repeated elements that is said, lists of tensors, and frequencies."""
+    functional = torch.nn.functional
+
+    def function(x: Any, kernel: Any, counts: Any) -> Any:
+        return (
+            *(functional.conv2d(x, kernel, padding=word, groups=2, dilation=2) for word in ("same", "valid")),
+            functional.conv1d(x[:, :, 0], kernel[:, 0].reshape(2, 2, 3), padding="same"),
+            torch.repeat_interleave(x, counts, dim=1, output_size=3),
+            torch.repeat_interleave(counts, output_size=3),
+            *(torch.hstack([x, x]), torch.vstack([counts, counts]), torch.dstack([counts, counts])),
+            *(torch.fft.fftfreq(5, 0.5), torch.fft.rfftfreq(6)),
+        )
+
+    is_as_pytorch(torch, function, torch.randn(1, 2, 5, 7), torch.randn(4, 1, 1, 3), torch.tensor([3, 0]), bound=1e-6)
+
+
 def test_the_larger_and_the_smaller_of_two(torch: Any) -> None:
     def function(x: Any, y: Any, whole: Any) -> Any:
         return torch.max(x, y), torch.min(x, y), torch.max(whole, whole[2]), torch.min(x > 0, y > 0)
