@@ -66,7 +66,7 @@ def row(program: KnownProgram, with_ptx: bool = True) -> tuple[bool, str]:
         chips = list[str]()
         if with_ptx and made.kernels:
             for chip in CHIPS:
-                assemble(compiled(program, chip).ptx, chip, here())
+                assemble(compiled(program, chip).code, chip, here())
                 chips.append(chip)
     except XlaEmittersError as error:
         return False, f"{program.name:24} [{error.stage}] {error.message}"

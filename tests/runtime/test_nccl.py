@@ -12,9 +12,10 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from in_process import messages
 from long_lists import but_long
 from runtime.test_device_programs import FILES, close
-from unit.runtime.fake_gpu import FOLDER
+from unit.runtime.fake_gpu import FOLDER, fake_cupy
 
 from xla_emitters.runtime.comm.jobs import receive, send
 
@@ -78,10 +79,12 @@ def test_what_the_kit_runs_on_one_gpu() -> None:
     assert (ran.returncode, ran.stdout) == (0, "NCCL alone: right\n"), ran.stderr
 
 
-def test_a_job_that_is_none(tmp_path: Path) -> None:
-    (ran,) = run_ranks(1, str(FILES / "two_devices.hlo"))
-    assert ran.returncode == 2
-    assert "the program is for 2 devices, not for 1" in ran.stderr
+def test_a_job_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_PORT": "1"}.items():
+        monkeypatch.setenv(name, value)
+    with fake_cupy():
+        said = messages(2, "run", FILES / "two_devices.hlo", "--comm", "nccl")
+    assert "the program is for 2 devices, not for 1" in said
 
 
 def test_what_processes_tell_each_other_is_data() -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from long_lists import but_long
+from runtime import kernels_table
 from runtime.kernels_table import CHIPS, EXECUTED, compiled, verdicts
 from runtime.programs_table import programs
 from tools_here import SASS, here, needs
@@ -52,6 +53,14 @@ def test_code_assembles_with_indices_of_both_widths(chip: str) -> None:
     made = compiled(programs()["gather_rows"], chip)
     for ptx in (made.compilation.lowering.ptx, made.compilation.lowering.wide_ptx):
         assert {entry.name for entry in assemble(ptx, chip, here()).entries} == {kernel.name for kernel in made.kernels}
+
+
+@needs(*SASS)
+def test_a_row_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels_table, "CHIPS", CHIPS[:1])
+    is_right, text = kernels_table.row(programs()["largest_of_integers"])
+    assert is_right
+    assert f"3 kernels  ok  {CHIPS[0]} " in text
 
 
 def test_a_kernel_is_launched_at_any_size_and_nothing_beyond_is_written() -> None:

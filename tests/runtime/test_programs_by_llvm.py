@@ -33,7 +33,7 @@ Y = np.arange(30, dtype=np.float32).reshape(5, 6) % 5 - 2
 
 
 def test_numbers_are_numpy_s() -> None:
-    program: Any = xe.compile(TEXT)
+    program: Any = xe.compile(TEXT, record="none")
     for stage, rows in product(("llvm", "ptx"), (0, 1, 5)):
         total, less = program.run([X[:rows], Y[:rows]], stage)
         np.testing.assert_array_equal(total, np.minimum(X, Y)[:rows].sum(-1))  # small integers: exact
@@ -45,7 +45,7 @@ def test_numbers_are_numpy_s() -> None:
 )
 def test_programs_of_the_corpus(name: str) -> None:
     (path,) = CORPUS.glob(f"programs/{name}.mlir")
-    program: Any = xe.compile(path)
+    program: Any = xe.compile(path, record="none")
     arrays = drawn_inputs(program, dict.fromkeys(program.symbols, 7), seed=1)
     verdict = check_program(program, arrays, ("llvm", "ptx"))
     assert verdict.ok, verdict.summary
@@ -66,7 +66,7 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("planted")
 def test_check_finds_a_fault_behind_the_last_pass() -> None:
-    program: Any = xe.compile(TEXT)
+    program: Any = xe.compile(TEXT, record="none")
     assert check_program(program, [X, Y], ("llvm-dialect", "llvm")).ok
     verdict = check_program(program, [X, Y], ("llvm", "ptx"))
     assert not verdict.ok
@@ -75,7 +75,7 @@ def test_check_finds_a_fault_behind_the_last_pass() -> None:
 
 @pytest.mark.usefixtures("planted")
 def test_bisect_names_llvm() -> None:
-    program: Any = xe.compile(TEXT)
+    program: Any = xe.compile(TEXT, record="none")
     culprit = search_program(program, [X, Y]).culprit
     assert culprit is not None
     assert culprit.stage == "ptx"
@@ -85,5 +85,5 @@ def test_bisect_names_llvm() -> None:
 
 
 def test_without_a_fault_bisect_runs_both_and_finds_none() -> None:
-    program: Any = xe.compile(TEXT)
+    program: Any = xe.compile(TEXT, record="none")
     assert search_program(program, [X, Y]).culprit is None

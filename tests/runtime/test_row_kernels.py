@@ -48,7 +48,7 @@ SEEDS = [(seed, *SHAPES[seed * 5 % len(SHAPES)], ("f32", "bf16", "f16", "f32")[s
 
 def stitched_kernels(text: str) -> int:
     """How many kernels the module has; all of them read their rows once."""
-    program = compile(text, stage="xla_gpu", cache=False)
+    program = compile(text, stage="xla_gpu", record="none", cache=False)
     said = [each for trace in program.traces for each in trace.decisions if each.topic == "emitter"]
     assert [each.data["name"] for each in said] == ["stitch"] * len(program.kernels)
     return len(program.kernels)
@@ -69,17 +69,17 @@ def test_functions_drawn_from_a_seed(seed: int, rows: int, columns: int, dtype: 
 
 def test_most_functions_drawn_from_a_seed_are_one_kernel() -> None:
     texts = [drawn(seed, 4, 64, "f32") for seed in range(4)]
-    assert sum(len(compile(text, stage="xla_gpu", cache=False).kernels) == 1 for text in texts) >= 3
+    assert sum(len(compile(text, stage="xla_gpu", record="none", cache=False).kernels) == 1 for text in texts) >= 3
 
 
 def test_a_row_that_fits_no_block_is_several_kernels() -> None:
-    program = compile(softmax(2, 66560, "f32"), stage="xla_gpu", cache=False)
+    program = compile(softmax(2, 66560, "f32"), stage="xla_gpu", record="none", cache=False)
     assert len(program.kernels) > 1
     assert "rows of 66560 columns, 4 bytes each, do not fit a block" in program.explain()
 
 
 def test_split_keeps_three_kernels() -> None:
-    assert len(compile(softmax(4, 64, "f32"), triton="split", stage="xla_gpu", cache=False).kernels) == 3
+    assert len(compile(softmax(4, 64, "f32"), triton="split", stage="xla_gpu", record="none", cache=False).kernels) == 3
 
 
 def by_formula(x: Array) -> Array:
@@ -91,13 +91,13 @@ def by_formula(x: Array) -> Array:
 def test_softmax_against_numpys_formula(columns: int) -> None:
     """In f64, within 8 units of f32 for each of exp and the quotient, and one for each addition of the longest chain."""
     x = np.random.default_rng(columns).normal(size=(5, columns)).astype(np.float32)
-    found = compile(softmax(5, columns, "f32"), cache=False).run_cpu(x)
+    found = compile(softmax(5, columns, "f32"), record="none", cache=False).run_cpu(x)
     wanted = by_formula(x.astype(np.float64))
     assert np.abs(found / wanted - 1).max() <= (16 + 48) * 2**-24
 
 
 def test_one_row_of_one_column_is_one() -> None:
-    found = compile(softmax(3, 1, "f32"), cache=False).run_cpu(np.array([[2], [-7], [0]], np.float32))
+    found = compile(softmax(3, 1, "f32"), record="none", cache=False).run_cpu(np.array([[2], [-7], [0]], np.float32))
     assert found.tolist() == [[1], [1], [1]]
 
 

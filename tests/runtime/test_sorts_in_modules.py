@@ -132,7 +132,7 @@ def test_sizes_on_a_gpu(name: str, size: int) -> None:
 def test_dimensions_and_layouts(along: int, layout: str) -> None:
     order, shape = ORDERS["magnitude, then the larger second"], (5, 70, 4)
     inputs = without_nan(order, drawn(shape))
-    program = compile(module(order, shape, along, layout=layout), stage="llvm-dialect")
+    program = compile(module(order, shape, along, layout=layout), stage="llvm-dialect", record="none")
     check(program.run(inputs), order, inputs, along)
 
 
@@ -150,7 +150,7 @@ before {{ a = {element}[] parameter(0) b = {element}[] parameter(1) u = {element
   ROOT r = pred[] compare(u, v), direction=LT }}
 ENTRY main {{ x = {element}[600] parameter(0) ROOT s = {element}[600] sort(x), dimensions={{0}}, to_apply=before }}"""
     x: Array = np.random.default_rng(0).integers(-4, 5, 600).astype(numpy)
-    program = compile(text, stage="llvm-dialect")
+    program = compile(text, stage="llvm-dialect", record="none")
     assert len(program.kernels) == 5
     (found,) = program.run([x])
     assert found.tobytes() == x[np.argsort(x.astype(np.int64) ** 2, kind="stable")].tobytes()
@@ -162,7 +162,7 @@ before { a = c64[] parameter(0) b = c64[] parameter(1) u = f32[] abs(a) v = f32[
   ROOT r = pred[] compare(u, v), direction=LT }
 ENTRY main { x = c64[70] parameter(0) ROOT s = c64[70] sort(x), dimensions={0}, to_apply=before }"""
     x = (np.random.default_rng(0).permutation(70) * np.array([1, -1j])[np.arange(70) % 2]).astype(np.complex64)
-    program = compile(text, stage="llvm-dialect")
+    program = compile(text, stage="llvm-dialect", record="none")
     assert len(program.kernels) == 1
     np.testing.assert_array_equal(program.run([x])[0], x[np.argsort(np.abs(x))])
 
@@ -193,7 +193,7 @@ def test_what_is_no_order_gives_a_permutation(constant: str) -> None:
 before {{ a = s32[] parameter(0) b = s32[] parameter(1) ROOT r = pred[] constant({constant}) }}
 ENTRY main {{ x = s32[200] parameter(0) ROOT s = s32[200] sort(x), dimensions={{0}}, to_apply=before }}"""
     x = np.random.default_rng(0).permutation(200).astype(np.int32)
-    (found,) = compile(text, stage="llvm-dialect").run([x])
+    (found,) = compile(text, stage="llvm-dialect", record="none").run([x])
     np.testing.assert_array_equal(np.sort(found), np.arange(200))
     if constant == "false":
         np.testing.assert_array_equal(found, x)
@@ -215,7 +215,7 @@ def test_what_stays_a_librarys_says_why(text: str, why: str) -> None:
 before {{ a = {kind}[] parameter(0) b = {kind}[] parameter(1) u = {kind}[] abs(a) v = {kind}[] abs(b)
   ROOT r = pred[] compare(u, v), direction=LT }}
 ENTRY main {{ {text} }}"""
-    program = compile(text, stage="llvm-dialect")
+    program = compile(text, stage="llvm-dialect", record="none")
     assert [call.name for call in program.calls] == ["sort"]
     steps = {step.name: step for step in program.compilation.graph.steps}
     (said,) = steps["xla-split-sorts"].remarks

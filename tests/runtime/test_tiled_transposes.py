@@ -110,7 +110,7 @@ def test_a_barrier_that_is_left_out_is_found(monkeypatch: pytest.MonkeyPatch) ->
         return op if isinstance(op, gpu.BarrierOp) else insert(self, op)
 
     monkeypatch.setattr(KernelCode, "insert", without_barriers)
-    program = compile_program(parse_stablehlo(text_of("f32", (1, 0)), "m"))
+    program = compile_program(parse_stablehlo(text_of("f32", (1, 0)), "m"), CompileOptions(record="none"))
     x, y, mask = inputs_of("f32", (1, 0), (64, 64), 0)
     with pytest.raises(ExecutionError, match="shared memory"):
         run_watched(program, x, y, mask)
@@ -118,7 +118,7 @@ def test_a_barrier_that_is_left_out_is_found(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_more_rows_than_a_tile_has_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tile_schedule, "ROWS", 16)
-    program = compile_program(parse_stablehlo(text_of("f32", (1, 0)), "m"))
+    program = compile_program(parse_stablehlo(text_of("f32", (1, 0)), "m"), CompileOptions(record="none"))
     x, y, mask = inputs_of("f32", (1, 0), (64, 64), 0)
     with pytest.raises(ExecutionError, match="of shared memory, which has 1056"):
         program.run_cpu(x, y, mask, stage="kernels")

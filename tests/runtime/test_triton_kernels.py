@@ -1,11 +1,11 @@
-"""Triton's kernels for Hopper as the real XLA makes them: `wgmma`, tensor maps, softmax; executed from their PTX, against NumPy."""
+"""Triton's kernels for Hopper and Blackwell as the real XLA makes them: `wgmma`, `tcgen05`, tensor maps, softmax; run, against NumPy."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -43,7 +43,8 @@ NUMPY: dict[str, Any] = {
     },
     **{"s8": np.int8, "s32": np.int32, "f32": np.float32},
 }
-CASES: dict[str, tuple[str, str, str, tuple[int, int], int, int, int, bool]] = {
+Cases: TypeAlias = dict[str, tuple[str, str, str, tuple[int, int], int, int, int, bool]]
+CASES: Cases = {
     # factors, sums, result, tile, depth of a step, warps, stages, by tensor maps
     "of_f16": ("f16", "f32", "f16", (64, 64), 64, 4, 3, False),
     "of_bf16": ("bf16", "f32", "f32", (128, 64), 32, 4, 3, False),
@@ -59,9 +60,9 @@ CASES: dict[str, tuple[str, str, str, tuple[int, int], int, int, int, bool]] = {
 LONG = ("of_bf16", "of_e4m3", "of_e5m2", "of_tf32", "of_f16_boxes")
 
 
-def module(names: Collection[str]) -> str:
+def module(names: Collection[str], of: Cases) -> str:
     """Several products in one module: XLA is started once."""
-    cases = {name: CASES[name] for name in names}
+    cases = {name: of[name] for name in names}
     products, fusions, results = list[str](), list[str](), list[str]()
     for number, (name, (word, sums, to, (rows, columns), depth, warps, stages, tma)) in enumerate(cases.items()):
         words = {"name": name, "word": word, "sums": sums, "to": to, "first": 2 * number, "second": 2 * number + 1}
@@ -84,7 +85,7 @@ def module(names: Collection[str]) -> str:
 def products(is_long: bool) -> dict[str, XlaKernel]:
     """XLA's kernels of the products in LONG, or of the others."""
     names = [name for name in CASES if (name in LONG) is is_long]
-    return {kernel.name: kernel for kernel in kernels_of_xla(module(names), "products", OPTIONS)}
+    return {kernel.name: kernel for kernel in kernels_of_xla(module(names, CASES), "products", OPTIONS)}
 
 
 @pytest.fixture(autouse=True)
@@ -99,9 +100,9 @@ def read(found: XlaKernel) -> tuple[PtxKernel, dict[str, Any]]:
     return PtxKernel.read(found.ptx, f"{found.name}.ptx", found.name), how
 
 
-def arguments(name: str, how: dict[str, Any]) -> list[np.ndarray]:
+def arguments(name: str, how: dict[str, Any], cases: Cases) -> list[np.ndarray]:
     """The factors, and memory for the product; adds the tensor maps to `how`."""
-    word, _, to, (rows, _), depth, _, _, tma = CASES[name]
+    word, _, to, (rows, _), depth, _, _, tma = cases[name]
     dice = np.random.default_rng(rows)
     x, w = (dice.integers(-4, 5, size).astype(NUMPY[word]) for size in ((256, 192), (192, 256)))
     if tma:
@@ -119,7 +120,7 @@ def test_products(name: str) -> None:
     assert "wgmma.mma_async" in made.ptx
     assert ("cp.async.bulk.tensor" in made.ptx) is tma
     kernel, how = read(made)
-    arrays = arguments(name, how)
+    arrays = arguments(name, how, CASES)
     verdict = kernel.check(arrays, **how)
     assert verdict.ok, verdict.details
     want = (arrays[0].astype(np.float64) @ arrays[1].astype(np.float64)).astype(NUMPY[to])
@@ -153,16 +154,82 @@ PLANTED = [
 def test_a_wait_that_is_missing_is_found_at_its_line(
     name: str, pattern: str, number: int, instead: str, fault: str, where: str
 ) -> None:
-    made = products(name in LONG)[name]
+    check_planted(products(name in LONG)[name], CASES, pattern, number, instead, fault, where)
+
+
+def check_planted(
+    made: XlaKernel, cases: Cases, pattern: str, number: int, instead: str, fault: str, where: str
+) -> None:
+    """A kernel in which a text is replaced has this fault, at a line that begins so."""
     found = [*re.finditer(pattern, made.ptx)][number]
     planted = made.ptx[: found.start()] + instead + made.ptx[found.end() :]
     _, how = read(made)
-    verdict = PtxKernel.read(planted, "planted.ptx", made.name).check(arguments(name, how), **how)
+    arrays = arguments(made.name, how, cases)
+    verdict = PtxKernel.read(planted, "planted.ptx", made.name).check(arrays, **how)
     assert not verdict.ok
     assert re.search(fault, verdict.summary), verdict.summary
     place = re.match(r"planted\.ptx:(\d+):", verdict.details[0])
     assert place is not None
     assert planted.splitlines()[int(place[1]) - 1].strip().startswith(where)
+
+
+# ---------------------------------------------------------------------------------------------- Blackwell
+
+BLACKWELL: Cases = {
+    "of_f16": ("f16", "f32", "f16", (128, 64), 64, 4, 3, False),
+    "of_bf16_boxes": ("bf16", "f32", "bf16", (128, 128), 64, 8, 3, True),
+    "of_e4m3": ("f8e4m3fn", "f32", "bf16", (128, 64), 64, 4, 2, False),
+}
+
+
+@cache
+def blackwell() -> dict[str, XlaKernel]:
+    made = kernels_of_xla(module(BLACKWELL, BLACKWELL), "products", CompileOptions(target="b200"))
+    return {kernel.name: kernel for kernel in made}
+
+
+def test_products_in_tensor_memory() -> None:
+    """The same products for sm_100: one thread issues them, and their sums are in tensor memory."""
+    for name, (_, _, to, *_, tma) in BLACKWELL.items():
+        made = blackwell()[name]
+        assert "tcgen05.mma.cta_group::1" in made.ptx
+        assert ("cp.async.bulk.tensor" in made.ptx) is tma
+        kernel, how = read(made)
+        arrays = arguments(name, how, BLACKWELL)
+        verdict = kernel.check(arrays, **how)
+        assert verdict.ok, verdict.details
+        want = (arrays[0].astype(np.float64) @ arrays[1].astype(np.float64)).astype(NUMPY[to])
+        np.testing.assert_array_equal(kernel.run(arrays, **how)[2], want)
+
+
+IN_TENSOR_MEMORY = [
+    ("of_f16", PHASE, 0, "setp.eq.u32 complete, 0, 0;", READ, "cp.async.cg"),
+    (
+        "of_f16",
+        PHASE,
+        2,
+        "setp.eq.u32 complete, 0, 0;",
+        "column 0 of tensor memory, .* writes without a wait",
+        "tcgen05.ld",
+    ),
+    (
+        "of_f16",
+        r"tcgen05\.wait::st\.sync\.aligned;",
+        0,
+        "",
+        "column 0 of tensor memory, .* writes without a wait",
+        "@%p9 tcgen05.mma",
+    ),
+    ("of_f16", r"@%p\d+ tcgen05\.dealloc[^;]*;", 0, "", "never deallocated", "@%p1 tcgen05.alloc"),
+    ("of_bf16_boxes", PHASE, 0, "setp.eq.u32 complete, 0, 0;", COPIED, "@%p25 tcgen05.mma"),
+]
+
+
+@pytest.mark.parametrize(("name", "pattern", "number", "instead", "fault", "where"), every(3, IN_TENSOR_MEMORY))
+def test_a_wait_that_is_missing_on_blackwell(
+    name: str, pattern: str, number: int, instead: str, fault: str, where: str
+) -> None:
+    check_planted(blackwell()[name], BLACKWELL, pattern, number, instead, fault, where)
 
 
 def test_softmax() -> None:

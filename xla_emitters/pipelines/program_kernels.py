@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr
 from xdsl.ir import SSAValue
@@ -26,7 +26,6 @@ from xla_emitters.dialects.lmhlo import WatchOp
 from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.dtypes import Array
-from xla_emitters.dynamic.host.steps_of_buffers import steps_of_buffers
 from xla_emitters.dynamic.loops.schedule import SCHEDULE
 from xla_emitters.lowering.toolchain.toolchain import compile_to_llvm_ir, compile_to_ptx, start_compile
 from xla_emitters.pipelines.options import CompileOptions
@@ -35,17 +34,20 @@ from xla_emitters.pipelines.passes import BY_LLVM, FOR_TOOLS, TOOL_STAGES, PassR
 from xla_emitters.pipelines.recorder import Observer, Recorder
 from xla_emitters.pipelines.tool_listings import ToolListing, functions_in, ptx_listing, record, sass_listing
 from xla_emitters.program import Extents, LaunchDimensions
-from xla_emitters.program.executable import Executable
 from xla_emitters.rewrite.index_bounds import IndexBounds
 from xla_emitters.rewrite.index_width import NARROW
 from xla_emitters.rewrite.kernel_entry import shared_bytes
 from xla_emitters.rewrite.merge import merge_modules
-from xla_emitters.runtime.loaded import LoadedProgram
-from xla_emitters.runtime.numpy_platform import Kernels, NumpyPlatform
-from xla_emitters.runtime.ral.constants_file import constants_in
-from xla_emitters.runtime.ral.host_program import HostProgram
-from xla_emitters.runtime.ral.simt_kernels import SimtKernels
+from xla_emitters.support.forked import Forked
 from xla_emitters.trace import Trace
+
+# What runs programs is imported where one runs: most compilations only print.
+if TYPE_CHECKING:
+    from xla_emitters.program.executable import Executable
+    from xla_emitters.runtime.loaded import LoadedProgram
+    from xla_emitters.runtime.numpy_platform import Kernels
+    from xla_emitters.runtime.ral.host_program import HostProgram
+    from xla_emitters.runtime.ral.simt_kernels import SimtKernels
 
 NO_KERNELS = "// no kernels\n"
 _LOOPS = "loops"
@@ -85,9 +87,10 @@ class GpuLowering:
     @collector_at_rest()
     def __init__(self, name: str, fused: ModuleOp, options: CompileOptions, observe: Observer | None = None) -> None:
         self.options = options
-        self._recorder = Recorder(name, options.record, options.verify, observe)
+        is_apart = options.jobs > 1 and observe is None
+        self._recorder = Recorder(name, options.record, options.verify, observe, apart=is_apart)
         self._stages = dict[str, ModuleOp]()
-        self._loaded = dict[str, LoadedProgram | HostProgram]()
+        self._loaded: dict[str, LoadedProgram | HostProgram] = {}
         self._read = dict[tuple[str, bool], Any]()
         self._fused = fused
         # Watch ops are inserted after the loops' passes: the passes on the host do not know them.
@@ -98,7 +101,10 @@ class GpuLowering:
         for stage, module in self._run_rows(self._recorder, self._rows, fused.clone()):
             if stage != _LOOPS:  # made again for those that ask: it is large, and no code is made from it
                 self._stages[stage] = module
-        if self._recorder.is_watched or options.constants:
+        self._host_trace: Forked[Trace] | None = None
+        if is_apart and options.record == "stages" and not options.verify and not options.constants:
+            self._host_trace = Forked(self._recorded_host)
+        elif self._recorder.is_watched or options.constants:
             self._make_host()
 
     def _run_rows(
@@ -117,9 +123,19 @@ class GpuLowering:
             self._stages |= self._run_rows(self._recorder, self._host_rows, self._stages["kernels"].clone())
             self._host_rows = ()
 
+    def _recorded_host(self) -> Trace:
+        """The trace of the passes on the host program."""
+        self._recorder = Recorder(self._recorder.trace.name, self.options.record, verify=False, observe=None)
+        self._make_host()
+        return self._recorder.trace
+
     @property
     def before_kernels(self) -> Trace:
         """The trace of the passes on the whole program that have run."""
+        self._recorder.settle()
+        if self._host_trace is not None:
+            self._recorder.trace.steps += self._host_trace.answer().steps
+            self._host_trace = None
         return self._recorder.trace
 
     @cached_property
@@ -128,14 +144,21 @@ class GpuLowering:
 
         Of the passes on kernels it has the last stage, with all kernels together.
         """
+        found = self.before_kernels
         if self._recorder.keeps_text and self.options.stage not in (_LOOPS, "kernels", "host"):
             self._recorder.read("llvm-dialect", self.at("llvm-dialect"))
-        return self._recorder.trace
+        return found
 
     @cached_property
     def steps(self) -> Executable:
         """What launches the kernels. raises like `steps_of_buffers`"""
-        return steps_of_buffers(self.at("kernels"), constants_in(self.options.constants))
+        return self._steps_at("kernels")
+
+    def _steps_at(self, stage: str) -> Executable:
+        from xla_emitters.dynamic.host.steps_of_buffers import steps_of_buffers
+        from xla_emitters.runtime.ral.constants_file import constants_in
+
+        return steps_of_buffers(self.at(stage), constants_in(self.options.constants))
 
     # -------------------------------------------------------------------------------------------------- kernels
 
@@ -332,9 +355,12 @@ class GpuLowering:
         """The program's steps, with kernels at that stage; for the stage "host", what its host program in IR does."""
         if stage not in self._loaded:
             # Steps are made of buffers, which a host program that the caller's passes made no longer has.
-            by_host = stage == "host" or program_rows(self.options)[1] is not None
-            host = HostProgram(self.at("host"), self._simt_kernels(stage)) if by_host else None
-            self._loaded[stage] = host or self.watched(stage)
+            if stage == "host" or program_rows(self.options)[1] is not None:
+                from xla_emitters.runtime.ral.host_program import HostProgram
+
+                self._loaded[stage] = HostProgram(self.at("host"), self._simt_kernels(stage))
+            else:
+                self._loaded[stage] = self.watched(stage)
         return self._loaded[stage]
 
     def watched(
@@ -348,10 +374,15 @@ class GpuLowering:
         watch    the function that `lmhlo.watch` ops call: (number, values ...)
         kernels  wraps the object that launches kernels
         """
-        made = steps_of_buffers(self.at(stage if stage == "loops" else "kernels"), constants_in(self.options.constants))
+        from xla_emitters.runtime.loaded import LoadedProgram
+        from xla_emitters.runtime.numpy_platform import NumpyPlatform
+
+        made = self._steps_at(stage if stage == _LOOPS else "kernels")
         return LoadedProgram(made, NumpyPlatform(made.ops, kernels(self._simt_kernels(stage)), watch))
 
     def _simt_kernels(self, stage: str) -> SimtKernels:
+        from xla_emitters.runtime.ral.simt_kernels import SimtKernels
+
         if stage in BY_LLVM:
             return SimtKernels(lambda name, is_wide: self.read_back(stage, name, is_wide=is_wide), self.exceeds)
         if stage != "llvm-dialect":

@@ -13,7 +13,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import is_
+from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -26,6 +28,9 @@ from xla_emitters.dialects.quick_op import walk
 from xla_emitters.rewrite.kernel_pass import run_pass, verify_after
 from xla_emitters.rewrite.notes import Notes, take_notes
 from xla_emitters.trace import Decision, Remark, Step, Trace
+
+if TYPE_CHECKING:
+    from xla_emitters.support.forked import Forked
 
 Observer = Callable[[str, str | None, ModuleOp], None]
 """Called with (pass name, stage or None, live module) after emission and after each pass; it must not change the module."""
@@ -42,12 +47,23 @@ class Recorder:
     With nothing to record, verify or observe it only runs them, which is the fast path.
 
     listing  prints a module; without it IR is printed as MLIR prints it
+    apart    stages are printed by copies of this process while passes go on, and their texts are in the trace after `settle`
     """
 
     def __init__(
-        self, name: str, record: str, verify: bool, observe: Observer | None, listing: Listing | None = None
+        self,
+        name: str,
+        record: str,
+        verify: bool,
+        observe: Observer | None,
+        listing: Listing | None = None,
+        *,
+        apart: bool = False,
     ) -> None:
         self._listing = listing or IrListing()
+        self._apart = apart and record == "stages"
+        self._printed: dict[int, Forked[tuple[str, Sources]]] = {}
+        """Number of a step -> its text."""
         self._record = record
         self._verify = verify
         self._observe = observe
@@ -142,9 +158,21 @@ class Recorder:
         if self._record != "none":
             step = replace(step, op_counts=op_counts(module))
         if self._record in ("passes", "rewrites") or (self._record == "stages" and stage is not None):
-            self._list(module)
-            step = replace(step, ir=self._listed[0], sources=self._listed[1])
+            if self._apart:
+                from xla_emitters.support.forked import Forked  # imported here: it loads multiprocessing
+
+                self._printed[len(self.trace.steps)] = Forked(partial(self._listing, module, ()))
+            else:
+                self._list(module)
+                step = replace(step, ir=self._listed[0], sources=self._listed[1])
         self.trace.steps.append(step)
+
+    def settle(self) -> None:
+        """Waits for the texts that are printed apart, and puts them into the trace."""
+        for number, printed in self._printed.items():
+            text, sources = printed.answer()
+            self.trace.steps[number] = replace(self.trace.steps[number], ir=text, sources=sources)
+        self._printed.clear()
 
     def _list(self, module: ModuleOp) -> None:
         """Prints the module, but for what is as it was; from one stage to another the only part of a kernel's module is not."""

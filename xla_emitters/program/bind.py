@@ -356,6 +356,7 @@ class _Binder:
                 self.out.append(Compute(NumberSlot(index), "copy", (value,)))
         forgotten = [slot for slot in loop.carried if slot not in self.shapes]
         before = {slot: self.shapes.get(slot) for slot in loop.carried}
+        used = dict(self.used)
         while True:
             condition, deciding = self._inside(loop.condition, loop.assigned, forgotten)
             body, after = self._inside(loop.body, loop.assigned, forgotten)
@@ -365,6 +366,9 @@ class _Binder:
             if not changed:
                 break
             forgotten += changed
+            # The steps are bound again: nothing has read the arrays of this try.
+            self.used.clear()
+            self.used.update(used)
         for slot in forgotten:
             self.shapes.pop(slot, None)
         self.shapes |= {

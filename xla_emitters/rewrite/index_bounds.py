@@ -12,6 +12,7 @@ Source: docs/reference/4 3.6, trap 4.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -56,17 +57,19 @@ class IndexBounds:
     def safe_up_to(self, block: Extents) -> int:
         """A number n: 32 bits are enough if all numbers, and the blocks along each dimension, are between 0 and n; 0 if none is found.
 
-        Coarser than `exceed_32_bits`, which knows the launch; for callers without the kernel's IR. All rules are monotonic.
+        Coarser than `exceed_32_bits`, which knows the launch; for callers without the kernel's IR. All rules are monotonic, so that the
+        largest number of bits is found by bisection.
         block  threads of a block
         """
         arguments = self._function.body.blocks[0].args
-        for bits in range(31, 0, -1):
+
+        def exceed(bits: int) -> bool:
             most = (1 << bits) - 1
-            if not self._exceed_within(
+            return self._exceed_within(
                 LaunchDimensions((most, most, most), block), [Interval(0, most)] * len(arguments)
-            ):
-                return most
-        return 0
+            )
+
+        return (1 << bisect_left(range(1, 32), True, key=exceed)) - 1
 
     def _exceed(self, launch: LaunchDimensions, numbers: Sequence[int]) -> bool:
         if max(numbers, default=0) >= LIMIT:

@@ -10,6 +10,7 @@ Source: docs/reference/contracts "Arrays" and "Arrays on disk".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from io import BytesIO
@@ -211,6 +212,12 @@ def load_given(path: str | Path | StandardInput, prefix: str, numbers: Iterable[
     """
     with opened(path) as archive:
         return [_given(archive, f"{prefix}{number}") for number in numbers]
+
+
+def load_matching(path: str | Path | StandardInput, pattern: str) -> dict[str, Array]:
+    """Reads the arrays with a name that the regular expression matches as a whole. raises as `load_given`"""
+    with opened(path) as archive:
+        return {key: _given(archive, key) for key in archive.keys if re.fullmatch(pattern, key)}
 
 
 def _given(archive: Archive, key: str) -> Array:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from xla_emitters.errors import ToolError
 from xla_emitters.runtime.block_threads import thread_count
 from xla_emitters.settings import Toolchain
+from xla_emitters.support.forked import Forked
 from xla_emitters.tools.terminal import progress
-from xla_emitters.tools.workers import in_processes
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -105,6 +105,7 @@ def program_index(
     from xla_emitters.explore.page.data import costs_of, dynamic_data
     from xla_emitters.pipelines.program_inputs import drawn_inputs
 
+    how = replace(how, jobs=thread_count())
     every = _every_pass(how)
     program = compiled(every if most == sys.maxsize else replace(how, record="stages"))
     if len(program.outline.fusions) <= most < sys.maxsize:
@@ -136,8 +137,8 @@ def _traces(stage: str, lowering: GpuLowering, in_full: Collection[str]) -> list
     """The traces of a program's kernels up to a stage, several made at once. raises like `GpuLowering.kernel_traces`"""
     sizes = {kernel.name: lowering.size_of(kernel.name) for kernel in lowering.kernels}
     groups = _groups_alike({name: size * (EVERY_PASS if name in in_full else 1) for name, size in sizes.items()})
-    found = in_processes([partial(lowering.kernel_traces, stage, in_full, group) for group in groups])
-    traces = {trace.name: trace for group in found for trace in group}
+    made = [Forked(partial(lowering.kernel_traces, stage, in_full, group)) for group in groups]
+    traces = {trace.name: trace for group in made for trace in group.answer()}
     return [traces[name] for name in sizes]
 
 

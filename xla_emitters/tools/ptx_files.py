@@ -3,8 +3,8 @@
     xla-emitters run scale.ptx --launch 32x128 --inputs in.npz --outputs out.npz
     xla-emitters check scale.ptx --launch 32x128 --inputs in.npz
 
-`pN` of the inputs is parameter N: an array for a pointer, as it is before; an array without dimensions for a number. `rN` of the outputs
-is what pointer N's array holds afterwards.
+`pN` of the inputs is parameter N: an array for a pointer, as it is before; an array without dimensions for a number. `pN+16` is the array
+whose address is at byte 16 of that. `rN` of the outputs is what pointer N's array holds afterwards, `rN+16` that of the other one.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ def _read(
     """The kernel, its arguments, its launch, and what else `GivenKernel.run` needs to know about that."""
     import numpy as np
 
-    from xla_emitters.explore.check.any_ptx import HELP, launch_of, tensor_map_of
+    from xla_emitters.explore.check.any_ptx import HELP, INSIDE, launch_of, place_of, tensor_map_of
     from xla_emitters.pipelines.kept_programs import read_text
-    from xla_emitters.runtime.arrays import load_given
+    from xla_emitters.runtime.arrays import load_given, load_matching
 
     text, shown = read_text(read_source(name))
     kernel = _kernel(text, shown, options.entry)
@@ -87,16 +87,21 @@ def _read(
             f"{name} needs --inputs: it does not say how large its arrays are", stage=options.verb, details=(names,)
         )
     # A map of another parameter's array has none of its own.
-    without = [number for number, tensor_map in maps.items() if tensor_map.argument is not None]
+    without = [place for place, of in maps.items() if isinstance(place, int) and of.argument is not None]
     numbers = [number for number in range(len(kernel.parameters)) if number not in without]
-    arrays = load_given(arrays_source(inputs), "p", numbers) if inputs is not None else []  # pyright: ignore
+    arrays, inside = list["Array"](), dict[Any, "Array"]()
+    if (source := arrays_source(inputs)) is not None:
+        arrays = load_given(source, "p", numbers)
+        inside = {place_of(name[1:]): array for name, array in load_matching(source, INSIDE).items()}
     for number in sorted(without):
         arrays.insert(number, np.zeros(128, np.uint8))
-    return kernel, arrays, launch, {"shared_bytes": shared, "cluster": cluster, "tensor_maps": maps}
+    how = {"shared_bytes": shared, "cluster": cluster, "inside": inside, "tensor_maps": maps}
+    return kernel, arrays, launch, how
 
 
 def run_ptx(options: argparse.Namespace) -> int:
     """Runs the kernel once, and writes what the arrays hold afterwards."""
+    from xla_emitters.explore.check.any_ptx import name_of
     from xla_emitters.library.arguments import element_name
     from xla_emitters.program import ArraySpec
     from xla_emitters.runtime.arrays import save_named
@@ -121,15 +126,16 @@ def run_ptx(options: argparse.Namespace) -> int:
     ]
     target = outputs[0] if outputs else None
     stream = sys.stderr if target == "-" else sys.stdout
-    for number, spec in zip(after, specs, strict=True):
-        print(f"r{number} = {spec}", file=stream)
+    names = [f"r{name_of(place)}" for place in after]
+    for name, spec in zip(names, specs, strict=True):
+        print(f"{name} = {spec}", file=stream)
     print(f"ran {launch} on the CPU in {seconds:.3f} s; there is no reference", file=stream)
     if counter:
         print(access_table(counter.counts()), file=stream)
     if target is not None:
         with file_errors(f"cannot write {target}", "run"):
             stream_or_file = sys.stdout.buffer if target == "-" else target
-            save_named(stream_or_file, [f"r{number}" for number in after], [*after.values()], specs)
+            save_named(stream_or_file, names, [*after.values()], specs)
     return 0
 
 

@@ -18,13 +18,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection, wait
-from typing import Any, TypeVar
+from typing import Any
 
-from xla_emitters.runtime.block_threads import thread_count
 from xla_emitters.support.processes import POLL_SECONDS, OwnTime
 from xla_emitters.tools.terminal import progress
 
-T = TypeVar("T")
 MOST_JOBS = 50
 """Of one process: what it keeps from job to job is not kept for long."""
 
@@ -84,22 +82,6 @@ def isolated(work: Callable[[], Any], timeout_seconds: float | None) -> Any:
     if isinstance(done.result, Exception):
         raise done.result
     return done.result
-
-
-def in_processes(works: Sequence[Callable[[], T]]) -> list[T]:
-    """What each returns, run in separate processes, as many at once as there are cores. Their output is dropped.
-
-    They run here where the system cannot fork, and in a process of `run_jobs`, which has none of its own; so does one whose process dies.
-    raises what one of them raises
-    """
-    if len(works) < 2 or sys.platform != "linux" or multiprocessing.current_process().daemon:
-        return [work() for work in works]
-    jobs, found = [NamedWork("", partial(_quietly, work)) for work in works], list[T]()
-    for work, done in zip(works, run_jobs(jobs, thread_count(), None, lambda name, left: name), strict=True):
-        if isinstance(done.result, Exception):
-            raise done.result
-        found.append(work() if done.failure else done.result)
-    return found
 
 
 def _quietly(work: Callable[[], Any]) -> Any:

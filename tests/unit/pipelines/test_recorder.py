@@ -27,8 +27,8 @@ module {
 """
 
 
-def recorded(record: str) -> Recorder:
-    recorder = Recorder("k", record, verify=True, observe=None)
+def recorded(record: str, *, apart: bool = False) -> Recorder:
+    recorder = Recorder("k", record, verify=True, observe=None, apart=apart)
 
     def emit() -> ModuleOp:
         decide("emitter", "none")
@@ -48,6 +48,14 @@ def test_every_line_says_its_instructions() -> None:
     assert [len(step.sources) for step in trace] == [step.ir.count("\n") + 1 for step in trace]
     assert before.decisions[0].topic == "emitter"
     assert before.op_counts == {"func.func": 1, "xla_gpu.apply_indexing": 2, "arith.addi": 1, "func.return": 1}
+
+
+def test_texts_that_are_printed_apart() -> None:
+    """The pass that follows changes the module before its text is asked for."""
+    here, apart = recorded("stages"), recorded("stages", apart=True)
+    assert [step.ir for step in apart.trace] == [None, None]
+    apart.settle()
+    assert [(step.ir, step.sources) for step in apart.trace] == [(step.ir, step.sources) for step in here.trace]
 
 
 def test_what_is_kept() -> None:

@@ -155,6 +155,25 @@ def test_a_carried_array_that_grows_has_no_known_size() -> None:
     assert found.shapes[2] == (12,)
 
 
+def test_an_array_of_the_host_in_a_loop_whose_carried_array_grows() -> None:
+    """The body is bound twice, as its first carried size does not last. Its array of the host is 12 in each."""
+    start, state, larger = device(1, N[0]), device(2, N[3]), device(4, N[4])
+    read = Call(0, "d2h", (state,), (host(3),))
+    condition = (Allocate(host(3)), read, Load(N[1], host(3), ()), Release(3))
+    grows = (Dimension(N[3], 2, 0), Compute(N[4], "add", (N[3], 1)), Allocate(larger))
+    told = Call(1, "h2d", (host(5),), (larger,))
+    body = (*grows, Allocate(host(5)), Store(host(5), (), N[0]), told, Release(5), Move(((4, 2),)))
+    found = bound([Allocate(start), Move(((1, 2),)), Loop("l", condition, N[1], body, (2,))], [state])
+    (left,) = (step for step in found.steps if isinstance(step, Loop))
+    assert left.body == (*grows, told, Move(((4, 2),)))
+    assert found.known == {5: np.int32(12)}
+    body = (*grows, Allocate(host(5)), Store(host(5), (), N[3]), told, Release(5), Move(((4, 2),)))
+    found = bound([Allocate(start), Move(((1, 2),)), Loop("l", condition, N[1], body, (2,))], [state])
+    (left,) = (step for step in found.steps if isinstance(step, Loop))
+    assert left.body == body  # in the first try the size was 12
+    assert not found.known
+
+
 def counting(start: Any, limit: Any, *body: Step) -> Loop:
     """The bound loop that runs while N[1], from `start` on, is less than `limit`."""
     loop = Loop("l", (Compute(N[2], "lt", (N[1], limit)),), N[2], (launch(X, N[1]), *body), (), (1,))

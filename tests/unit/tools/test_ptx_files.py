@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from in_process import called, messages, printed, written
 from xla_emitters.errors import DataError
 from xla_emitters.explore.check.any_llvm_ir import LlvmIrKernel
 from xla_emitters.explore.check.any_ptx import GivenKernel, PtxKernel, launch_of
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.tools.main import main
 
 TEXT = """.version 8.6
@@ -187,3 +189,98 @@ def test_arrays_and_numbers_of_any_byte_order_from_python(kernel: GivenKernel) -
     np.testing.assert_array_equal(after[1], x * 3)
     with pytest.raises(DataError, match=r"argument 0 \(p0\) is a masked array"):
         kernel.run([np.ma.array(x, mask=x > 50), np.zeros(100, np.float32), *numbers], launch)
+
+
+STRUCTURE = """.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry spread(.param .align 8 .b8 given[40], .param .u64 rows)
+{
+  .reg .b32 %r<6>; .reg .f32 %f<3>; .reg .b64 %rd<9>;
+  ld.param.u64 %rd1, [given+8]; ld.param.u64 %rd2, [given+16]; ld.param.u64 %rd3, [rows]; mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd4, %r1, 4; add.s64 %rd5, %rd1, %rd4; ld.global.f32 %f1, [%rd5];
+  add.f32 %f2, %f1, %f1; add.s64 %rd6, %rd2, %rd4; st.global.f32 [%rd6], %f2;
+  and.b32 %r2, %r1, 1; mul.wide.u32 %rd7, %r2, 8; add.s64 %rd7, %rd3, %rd7; ld.global.u64 %rd7, [%rd7];
+  shr.u32 %r3, %r1, 1; mul.wide.u32 %rd8, %r3, 4; add.s64 %rd8, %rd7, %rd8;
+  st.global.f32 [%rd8], %f1;
+  ret;
+}
+"""
+
+
+@pytest.fixture
+def structure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, np.ndarray[Any, Any]]:
+    """Pointers in a parameter that is bytes, and in an array."""
+    monkeypatch.chdir(tmp_path)
+    Path("spread.ptx").write_text(STRUCTURE)
+    x, zeros = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    found = {"p0": np.zeros(40, np.uint8), "p0+8": x, "p0+16": zeros, "p1": np.zeros(2, np.int64)}
+    return found | {"p1+0": zeros[:32], "p1+8": zeros[:32]}
+
+
+def test_pointers_in_structures_and_in_arrays(structure: dict[str, np.ndarray[Any, Any]]) -> None:
+    np.savez("in.npz", allow_pickle=False, **structure)
+    words = ["spread.ptx", "--launch", "1x64", "--inputs", "in.npz"]
+    assert "r0+16 = f32[64]\n" in printed("run", *words, "--outputs", "out.npz")
+    x = structure["p0+8"]
+    with np.load("out.npz") as found:
+        assert found.files == ["r1", "r0+8", "r0+16", "r1+0", "r1+8"]
+        for name, wanted in (("r0+16", 2 * x), ("r1+0", x[::2]), ("r1+8", x[1::2])):
+            np.testing.assert_array_equal(found[name], wanted)
+    np.savez("in.npz", allow_pickle=False, **structure | {"p1+8": np.zeros(31, np.float32)})
+    said = "spread.ptx:12:3: error: [simt] llvm.store in block 0, thread 63 writes index 31 of the array of p1+8, which has 31"
+    assert said in called("check", *words)[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("p0+40", "p0+40: 8 bytes at byte 40 do not fit the 40 bytes there"),
+        ("p1+4", "p1+4: 8 bytes at byte 4 do not fit the 16 bytes there"),
+        ("p2+0", "p2+0: p2 is no array"),
+        ("p1+16+0", "p1+16+0: p1+16 is no array"),
+    ],
+)
+def test_a_pointer_without_a_place(structure: dict[str, np.ndarray[Any, Any]], name: str, said: str) -> None:
+    np.savez("in.npz", allow_pickle=False, **structure | {name: np.zeros(4, np.float32)})
+    assert said in messages(1, "run", "spread.ptx", "--launch", "1x64", "--inputs", "in.npz")
+
+
+@pytest.mark.parametrize(
+    "address", ["mov.b64 %rd1, from+64;", "mov.b32 %r1, from; add.s32 %r1, %r1, 64; cvt.u64.u32 %rd1, %r1;"]
+)
+def test_a_structure_with_a_tensor_map(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton keeps addresses of parameters in 32 bits, as of all windows."""
+    monkeypatch.chdir(tmp_path)
+    mapped = MAPPED.replace("from[128]", "from[192]").replace("mov.b64 %rd1, from;", address)
+    Path("turn.ptx").write_text(mapped)
+    array = np.arange(256, dtype=np.float32).reshape(16, 16)
+    np.savez(
+        "in.npz",
+        allow_pickle=False,
+        **{"p0": np.zeros(192, np.uint8), "p0+64": array, "p2": np.zeros((16, 16), np.float32)},
+    )
+    words = ["turn.ptx", "--launch", "2x32/2", "--inputs", "in.npz", "--tensor-map", "p0+64,box=8x16,swizzle=64"]
+    words += ["--tensor-map", "p1=p2,box=8x16,swizzle=64"]
+    assert main(["run", *words, "--outputs", "out.npz"]) == 0
+    with np.load("out.npz") as found:
+        np.testing.assert_array_equal(found["r2"], np.concatenate([array[8:], array[:8]]))
+    assert "p0+128: 128 bytes at byte 128 do not fit the 192 bytes there" in messages(
+        1, "run", *words, "--tensor-map", "p0+128=p2,box=8x16"
+    )
+
+
+def test_llvm_ir_with_an_array_of_pointers() -> None:
+    text = """define ptx_kernel void @k(ptr %rows) {
+  %i = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %at = getelementptr inbounds ptr, ptr %rows, i32 %i
+  %row = load ptr, ptr %at, align 8
+  store float 3.0, ptr %row, align 4
+  ret void
+}
+"""
+    inside = {(0, 0): np.zeros(2, np.float32), (0, 8): np.ones(2, np.float32)}
+    kernel = LlvmIrKernel.read(text, "k.ll")
+    found = kernel.run([np.zeros(2, np.int64)], LaunchDimensions((1, 1, 1), (2, 1, 1)), inside=inside)
+    np.testing.assert_array_equal(found[0, 0], [3, 0])
+    np.testing.assert_array_equal(found[0, 8], [3, 1])

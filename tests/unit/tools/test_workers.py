@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from xla_emitters.tools.workers import Done, NamedWork, in_processes, run_jobs
+from xla_emitters.tools.workers import Done, NamedWork, run_jobs
 
 
 def doubled(number: int, seconds: float = 0.0) -> int:
@@ -52,27 +52,3 @@ def test_who_stops_asking_leaves_no_process() -> None:
     assert next(found).result == 2
     found.close()
     assert multiprocessing.active_children() == []
-
-
-def refused() -> int:
-    raise ValueError("as asked")
-
-
-def killed_elsewhere(here: int) -> int:
-    if os.getpid() != here:
-        killed()
-    return 7
-
-
-def test_several_at_once() -> None:
-    """Of a work whose process dies the result is computed here; errors are those of the work."""
-    works = [partial(doubled, 1, 0.2), partial(killed_elsewhere, os.getpid()), partial(doubled, 3)]
-    assert in_processes(works) == [2, 7, 6]
-    with pytest.raises(ValueError, match="as asked"):
-        in_processes([partial(doubled, 1), refused])
-    assert multiprocessing.active_children() == []
-
-
-def test_a_process_of_a_job_has_none_of_its_own() -> None:
-    works = [partial(doubled, 1), partial(doubled, 2)]
-    assert in_processes([partial(in_processes, works), partial(in_processes, works)]) == [[2, 4], [2, 4]]

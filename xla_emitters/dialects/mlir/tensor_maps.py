@@ -17,8 +17,23 @@ import numpy as np
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError
 
-ELEMENTS = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16", "tf32", "tf32.ftz")
-"""By the number that `tensormap.replace.tile.elemtype` takes."""
+ELEMENTS = (
+    "u8",
+    "u16",
+    "u32",
+    "s32",
+    "u64",
+    "s64",
+    "f16",
+    "f32",
+    "f32.ftz",
+    "f64",
+    "bf16",
+    "tf32",
+    "tf32.ftz",
+    "b4x16",
+)
+"""By the number that `tensormap.replace.tile.elemtype` takes. `b4x16`: four bits, two in a byte, the first one in its low bits."""
 SWIZZLES = (0, 32, 64, 128)
 """Bytes, by the number that `.swizzle_mode` takes."""
 FILLS = ("zero", "nan")
@@ -54,7 +69,7 @@ class TensorMap:
 
     box        elements that a copy moves, along each dimension
     swizzle    bytes: 0, 32, 64, 128
-    argument   the number of the parameter whose array it is; None: the array that is given for the map itself
+    argument   the number of the parameter whose array it is, or a place in one; None: the array that is given for the map itself
     element    PTX's type; None: the array's. shape: None: the array's
     strides    bytes, one less than dimensions; None: row-major
     steps      every how many elements of a box one is copied; None: all
@@ -63,7 +78,7 @@ class TensorMap:
 
     box: tuple[int, ...]
     swizzle: int = 0
-    argument: int | None = None
+    argument: int | tuple[int, ...] | None = None
     element: str | None = None
     shape: tuple[int, ...] | None = None
     strides: tuple[int, ...] | None = None
@@ -73,14 +88,16 @@ class TensorMap:
     def encoded(self, array: Array, address: int) -> Array:
         """The map of an array at that address: uint8 (128,). raises DataError where the driver would refuse it"""
         element = self.element or _OF_NUMPY.get(array.dtype.name, "u8" if array.dtype.itemsize == 1 else "")
+        bits = 8 * array.dtype.itemsize if self.element is None else bits_of(element)
         shape = array.shape if self.shape is None else self.shape
-        rank, size = len(shape), array.dtype.itemsize if self.element is None else size_of(element)
-        whole = [size]
+        if self.shape is None and bits == 4:
+            shape = (*shape[:-1], 2 * shape[-1])
+        rank, whole = len(shape), [bits]
         for extent in reversed(shape[1:]):
             whole.append(whole[-1] * extent)
-        strides = tuple(reversed(whole[1:])) if self.strides is None else self.strides
+        strides = tuple(each // 8 for each in reversed(whole[1:])) if self.strides is None else self.strides
         steps = self.steps or (1,) * rank
-        inner = self.box[-1] * size if self.box else 0
+        inner = self.box[-1] * bits // 8 if self.box else 0
         faults = (
             (element not in ELEMENTS, f"no tensor map has elements of {element or array.dtype}"),
             (not 1 <= rank <= 5, f"a tensor map has 1 to 5 dimensions, not {rank}"),
@@ -90,10 +107,12 @@ class TensorMap:
             ),
             (any(not 1 <= extent <= 256 for extent in self.box), "a box has 1 to 256 elements along each dimension"),
             (any(not 1 <= step <= 8 for step in steps), "a step is 1 to 8"),
+            (bits == 4 and (shape[-1] % 2 != 0 or steps[-1] != 1), "a row of elements of four bits has whole bytes"),
             (any(stride % 16 for stride in strides), f"strides {strides} are no multiples of 16 bytes"),
             (inner % 16 != 0, f"rows of {inner} bytes in a box are no multiple of 16"),
             (self.swizzle not in SWIZZLES, f"a swizzle is of 0, 32, 64 or 128 bytes, not {self.swizzle}"),
             (0 < self.swizzle < inner, f"rows of {inner} bytes in a box are longer than the swizzle"),
+            (bits == 4 and self.fill == "nan", "an element of four bits is no NaN"),
             (self.fill not in FILLS, f"outside there is 'zero' or 'nan', not '{self.fill}'"),
         )
         if fault := next((message for is_wrong, message in faults if is_wrong), ""):
@@ -108,6 +127,6 @@ class TensorMap:
         return np.frombuffer(found.tobytes(), np.uint8).copy()
 
 
-def size_of(element: str) -> int:
-    """Bytes of an element."""
-    return {"8": 1, "16": 2, "32": 4, "64": 8}.get(element.removesuffix(".ftz").lstrip("bfstu"), 0)
+def bits_of(element: str) -> int:
+    """The size of an element."""
+    return {"4x16": 4, "8": 8, "16": 16, "32": 32, "64": 64}.get(element.removesuffix(".ftz").lstrip("bfstu"), 0)

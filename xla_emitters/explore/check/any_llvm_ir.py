@@ -59,4 +59,4 @@ class LlvmIrKernel(GivenKernel):
         cluster: Cluster,
     ) -> ModuleOp:
         """Without tensor maps: LLVM IR has copies by them as assembly alone."""
-        return raise_kernel(self.module, self.entry, arguments=arguments, attributes=attributes)
+        return raise_kernel(self.module, self.entry, arguments=arguments, attributes=attributes, more_pointers=more)

@@ -4,8 +4,10 @@
     after = kernel.run([x, y, np.int32(4096)], LaunchDimensions((32, 1, 1), (128, 1, 1)))        what each pointer's array holds afterwards
     verdict = kernel.check(...)                                                        faults alone: there is no reference
 
-An array is what a pointer points to, an array without dimensions a number. Faults (races, accesses out of bounds or misaligned, reads
-of unwritten shared memory, barriers that not all threads reach) are named at their line of the PTX. Source: docs/ptx.md.
+An array is what a pointer points to, an array without dimensions a number, an array of bytes a structure. Pointers in these, and in
+arrays, are given by their place: `inside={(0, 8): x}` puts the address of x at byte 8 of what parameter 0 is, or points to.
+Faults (races, accesses out of bounds or misaligned, reads of unwritten shared memory, barriers that not all threads reach) are named at
+their line of the PTX. Source: docs/ptx.md.
 """
 
 from __future__ import annotations
@@ -44,7 +46,12 @@ STAGE = "ptx"
 HELP = "--launch GX[,GY,GZ]xBX[,BY,BZ][+SHARED][/CX[,CY,CZ]], such as 24576x128, 16,8x32,4+4096, or 64x128/2 in clusters of 2 blocks"
 Cluster: TypeAlias = tuple[int, int, int]
 MAP_HELP = "--tensor-map pM[=pN][:TYPE[DIMS]],box=AxB[,swizzle=32|64|128][,fill=nan][,strides=BYTESx...][,steps=AxB]"
-_MAP = re.compile(r"p(\d{1,3})(?:=p(\d{1,3}))?(?::([a-z]+\d+)\[(\d[\d,]{0,60})\])?((?:,[a-z]+=\w+)+)")
+Place: TypeAlias = int | tuple[int, ...]
+"""A parameter, by its number; or where a pointer is in it, or in what it points to: (2, 16) is at byte 16, (2, 16, 8) at byte 8 of that."""
+INSIDE = r"p\d{1,3}(?:\+\d{1,9})+"
+"""The name of an array whose address is in another one: p2+16, p2+16+8."""
+_PLACE = r"\d{1,3}(?:\+\d{1,9})*"
+_MAP = re.compile(rf"p({_PLACE})(?:=p({_PLACE}))?(?::([a-z]+\d+(?:x16)?)\[(\d[\d,]{{0,60}})\])?((?:,[a-z]+=\w+)+)")
 _LAUNCH = re.compile(
     r"(\d{1,10}(?:,\d{1,5}){0,2})x(\d{1,4}(?:,\d{1,4}){0,2})(?:\+(\d{1,7}))?(?:/(\d{1,2}(?:,\d{1,2}){0,2}))?"
 )
@@ -72,8 +79,23 @@ def launch_of(text: str) -> tuple[LaunchDimensions, int, Cluster | None]:
     return launch, shared, (x, y, z)
 
 
-def tensor_map_of(text: str) -> tuple[int, TensorMap]:
-    """The number of the parameter, and the map. raises UsageError
+def place_of(text: str) -> Place:
+    """The place that a text says.
+
+    >>> place_of("2"), place_of("2+16")
+    (2, (2, 16))
+    """
+    number, *offsets = map(int, text.split("+"))
+    return (number, *offsets) if offsets else number
+
+
+def name_of(place: Place) -> str:
+    """The text that says a place, without the `p` or `r` before it."""
+    return str(place) if isinstance(place, int) else "+".join(map(str, place))
+
+
+def tensor_map_of(text: str) -> tuple[Place, TensorMap]:
+    """The place of the map, and the map. raises UsageError
 
     >>> tensor_map_of("p0=p3:bf16[128,64],box=64x64,swizzle=128")[1].shape
     (128, 64)
@@ -85,11 +107,11 @@ def tensor_map_of(text: str) -> tuple[int, TensorMap]:
         if match is None or "box" not in found or found.keys() - {*words, "swizzle", "fill"}:
             raise ValueError(text)
         sizes = {word: tuple(map(int, found[word].split("x"))) for word in words if word in found}
-        return int(match[1]), TensorMap(
+        return place_of(match[1]), TensorMap(
             **sizes,
             swizzle=int(found.get("swizzle", 0)),
             fill=found.get("fill", "zero"),
-            argument=int(match[2]) if match[2] else None,
+            argument=place_of(match[2]) if match[2] else None,
             element=match[3],
             shape=tuple(map(int, match[4].split(","))) if match[4] else None,
         )
@@ -173,26 +195,39 @@ class GivenKernel(ABC):
         arguments = [alignment] * (len(arrays) + more)
         return self.raised(numbers, arguments, launch_attributes(launch), more, cluster)
 
-    def _with_maps(self, arrays: Sequence[Array], maps: Mapping[int, TensorMap]) -> tuple[list[Array], dict[int, int]]:
-        """Copies of the arrays, encoded maps among them, then those that only maps refer to. returns also number -> index of its array
+    def _placed(
+        self, arrays: Sequence[Array], inside: Mapping[tuple[int, ...], Array], maps: Mapping[Place, TensorMap]
+    ) -> tuple[list[Array], dict[Place, int]]:
+        """Copies of the arrays, with addresses and maps in them, then those that only these refer to; place -> index of its array.
 
-        raises   DataError for a map whose parameter cannot hold one, or that its array does not fit; and what `host_array` raises
+        raises   DataError for an address or a map that does not fit its place, or a map its array; and what `host_array` raises
         """
         given = [host_array(array, "", f"argument {number} (p{number})") for number, array in enumerate(arrays)]
-        copies = [np.array(array, order="C", copy=True) for array in given]
-        places = {number: number for number in range(len(copies))}
-        for number, tensor_map in maps.items():
-            other = number if tensor_map.argument is None else tensor_map.argument
-            if not (number < len(arrays) and other < len(arrays)) or not self.may_be_map(number):
-                raise DataError(f"p{number} cannot be a tensor map of p{other}", stage=STAGE, help=MAP_HELP)
-            if tensor_map.argument is None:
-                places[number] = len(copies)
-                copies.append(copies[number])
-        for number, tensor_map in maps.items():
-            place = places[number if tensor_map.argument is None else tensor_map.argument]
-            copies[number] = tensor_map.encoded(copies[place], address_of(place, _PLAIN_ALIGNMENT))
+        more = {place: host_array(inside[place], "", f"p{name_of(place)}") for place in sorted(inside, key=len)}
+        copies = [np.array(array, order="C", copy=True) for array in (*given, *more.values())]
+        places = dict[Place, int](zip((*range(len(given)), *more), range(len(copies)), strict=True))
+        holders = dict(places)
+        for place, tensor_map in maps.items():
+            other = place if tensor_map.argument is None else tensor_map.argument
+            is_one = place in places and self.may_be_map(place) if isinstance(place, int) else place[0] in places
+            if not is_one or other not in places:
+                message = f"p{name_of(place)} cannot be a tensor map of p{name_of(other)}"
+                raise DataError(message, stage=STAGE, help=MAP_HELP)
+            if isinstance(place, int) and tensor_map.argument is None:
+                places[place] = len(copies)
+                copies.append(copies[place])
+        for place, tensor_map in maps.items():
+            at = places[place if tensor_map.argument is None else tensor_map.argument]
+            encoded = tensor_map.encoded(copies[at], address_of(at, _PLAIN_ALIGNMENT))
+            if not isinstance(place, int):
+                _write(copies, holders, place, encoded)
+                continue
+            copies[place] = encoded
             if tensor_map.argument is not None:
-                del places[number]
+                del places[place]
+        for place in more.keys() - maps.keys():
+            address = np.array([address_of(places[place], _PLAIN_ALIGNMENT)], "<u8")
+            _write(copies, holders, place, address.view(np.uint8))
         return copies, places
 
     def run(
@@ -203,19 +238,25 @@ class GivenKernel(ABC):
         shared_bytes: int = 0,
         watchers: Sequence[Watcher] = (),
         blocks: Sequence[int] | None = None,
-        tensor_maps: Mapping[int, TensorMap] | None = None,
+        inside: Mapping[tuple[int, ...], Array] | None = None,
+        tensor_maps: Mapping[Place, TensorMap] | None = None,
         cluster: Cluster | None = None,
-    ) -> dict[int, Array]:
-        """Runs the kernel on copies of the arrays. returns for each pointer's number what its array holds afterwards
+    ) -> dict[Place, Array]:
+        """Runs the kernel on copies of the arrays. returns for each pointer's place what its array holds afterwards
 
-        tensor_maps  number of a parameter -> the map that it is; then its array is what the map refers to, unless that names another one
+        inside       place in an array, or in a parameter that is bytes -> the array that the address there is of
+        tensor_maps  place -> the map there; then the array of that place is what the map refers to, unless that names another one
         raises   as `lowered`; DataError for tensor maps that do not fit; ExecutionError for a fault, at its place in the text
         """
         maps, cluster = tensor_maps or {}, self.cluster(launch, cluster)
-        copies, places = self._with_maps(arrays, maps)
+        copies, places = self._placed(arrays, inside or {}, maps)
         given = copies[: len(arrays)]
         ir = self.lowered(given, launch, len(copies) - len(arrays), cluster)
-        pointers = [number for number in places if number in maps or self.is_pointer(number, given[number])]
+        pointers = [
+            place
+            for place in places
+            if place in maps or not isinstance(place, int) or self.is_pointer(place, given[place])
+        ]
         try:
             entry = Entry.of(ir, launch, 0, followed(RULES, watchers))
             entry.execute(
@@ -228,11 +269,12 @@ class GivenKernel(ABC):
             )
         except (ExecutionError, Unsupported) as error:
             self._place(error)
-            for number, place in places.items():
-                if place != number:
-                    error.message = error.message.replace(f"argument {place}", f"the array of tensor map p{number}")
+            for place, index in places.items():
+                if place != index:
+                    what = f"the array of {'tensor map ' if place in maps else ''}p{name_of(place)}"
+                    error.message = re.sub(rf"argument {index}\b", what, error.message)
             raise
-        return {number: copies[places[number]] for number in pointers}
+        return {place: copies[places[place]] for place in pointers}
 
     def _place(self, error: ExecutionError | Unsupported) -> None:
         """Gives an error the place in the text that its details name, else that of the kernel."""
@@ -254,9 +296,10 @@ class GivenKernel(ABC):
         shared_bytes: int = 0,
         blocks: int = 0,
         sanitize: bool = True,
-        tensor_maps: Mapping[int, TensorMap] | None = None,
+        inside: Mapping[tuple[int, ...], Array] | None = None,
+        tensor_maps: Mapping[Place, TensorMap] | None = None,
         cluster: Cluster | None = None,
-        expected: Callable[[dict[int, Array]], str] | None = None,
+        expected: Callable[[dict[Place, Array]], str] | None = None,
     ) -> Verdict:
         """Whether the kernel runs without a fault.
 
@@ -272,6 +315,7 @@ class GivenKernel(ABC):
                 shared_bytes=shared_bytes,
                 watchers=watchers,
                 blocks=chosen,
+                inside=inside,
                 tensor_maps=tensor_maps,
                 cluster=cluster,
             )
@@ -283,6 +327,19 @@ class GivenKernel(ABC):
         return Verdict(
             True, f"ok  {ran} blocks of {launch.threads} threads without a fault; there is no reference for numbers"
         )
+
+
+def _write(copies: Sequence[Array], holders: Mapping[Place, int], place: tuple[int, ...], data: Array) -> None:
+    """Puts bytes, an address or a tensor map, at a place. raises DataError where there is no array that holds them"""
+    *around, offset = place
+    holder: Place = tuple(around) if len(around) > 1 else around[0]
+    if holder not in holders or not copies[holders[holder]].ndim:
+        raise DataError(f"p{name_of(place)}: p{name_of(holder)} is no array", stage="arguments")
+    found = copies[holders[holder]].reshape(-1).view(np.uint8)
+    if offset + data.size > found.size or offset % 8:
+        message = f"p{name_of(place)}: {data.size} bytes at byte {offset} do not fit the {found.size} bytes there"
+        raise DataError(message, stage="arguments", help="a multiple of 8")
+    found[offset : offset + data.size] = data
 
 
 class PtxKernel(GivenKernel):

@@ -2,8 +2,8 @@
 
     tensor.extract, llvm.load        READ           an atomic load                    LOOK
     tensor.insert, llvm.store        WRITE          llvm.atomicrmw, an atomic store   UPDATE; of scope .cta BLOCK_UPDATE too
-    a matrix of wgmma                USE, a READ when it is complete
-    cp.async                         COPY, a WRITE when it is complete
+    a matrix of wgmma, tcgen05       USE, a READ when it is complete
+    cp.async, tcgen05 to its memory  COPY, a WRITE when it is complete
 
 Source: PTX ISA, "Memory Consistency Model".
 """
@@ -62,17 +62,23 @@ UPDATES = {
 }
 """Ops that update memory atomically. Inline machine code is one of them: the executor supports no inline code but atomic updates."""
 _RELEASES = [ordering_number(word) for word in ("release", "acq_rel", "seq_cst")]
-_WGMMA, _STORES = "wgmma.mma_async", ("cp.async.bulk.store", "cp.async.bulk.tensor.store")
+_STORES = ("cp.async.bulk.store", "cp.async.bulk.tensor.store")
+_FLIGHTS = {
+    **{"wgmma.mma_async": Flight.PRODUCT, "tcgen05.mma": Flight.TENSOR, "tcgen05.cp": Flight.TENSOR},
+    **{"tcgen05.ld": Flight.TENSOR_LOAD, "tcgen05.st": Flight.TENSOR_STORE},
+}
+"""How intrinsics begin that are in flight -> the groups that count them."""
+_BY_PROXY = ("wgmma.mma_async", "tcgen05.mma", "tcgen05.cp", "cp.async.bulk", "cp.reduce")
 
 
 def touch_of(op: Operation, is_store: bool) -> Touch | None:
     """Kind of an access; None for the load before a compare-and-swap, which checks the loaded value."""
-    name = op.intrin.data.removeprefix("llvm.nvvm.") if isinstance(op, llvm.CallIntrinsicOp) else ""
-    if is_store and (name.startswith("cp.async.bulk") or isinstance(op, CpAsyncOp)):
+    name = _intrinsic(op)
+    if is_store and (name.startswith(("cp.async.bulk", *_FLIGHTS)) or isinstance(op, CpAsyncOp)):
         return Touch.COPY
-    if not is_store and (name.startswith(_WGMMA) or name in _STORES):
+    if not is_store and (name.startswith((*_FLIGHTS,)) or name in _STORES):
         return Touch.USE
-    if isinstance(op, llvm.CallIntrinsicOp) and op.intrin.data.startswith("llvm.nvvm.cp.reduce."):
+    if name.startswith("cp.reduce."):
         return Touch.UPDATE if is_store else Touch.READ
     if _is_atomic(op):
         return Touch.LOOK if isinstance(op, llvm.LoadOp) else Touch.UPDATE
@@ -81,12 +87,16 @@ def touch_of(op: Operation, is_store: bool) -> Touch | None:
     return Touch.WRITE if is_store else Touch.READ
 
 
+def _intrinsic(op: Operation) -> str:
+    """The name of PTX's instruction; "" of another op."""
+    return op.intrin.data.removeprefix("llvm.nvvm.") if isinstance(op, llvm.CallIntrinsicOp) else ""
+
+
 def _is_atomic(op: Operation) -> bool:
     if op.name in UPDATES:
         return True
-    if isinstance(op, llvm.CallIntrinsicOp):
-        name = op.intrin.data.removeprefix("llvm.nvvm.")
-        return name.startswith(("mbarrier.", "cp.async.mbarrier.")) and name != "mbarrier.init"
+    if name := _intrinsic(op):
+        return name.startswith(("mbarrier.", "cp.async.mbarrier.", "tcgen05.commit")) and name != "mbarrier.init"
     if not isinstance(op, llvm.LoadOp | llvm.StoreOp):
         return False
     # In PTX a volatile access means a relaxed one.
@@ -156,16 +166,20 @@ def is_of_block(op: Operation) -> bool:
 
 
 def is_asynchronous(op: Operation) -> bool:
-    """Whether the op accesses memory by the async proxy: bulk copies, and matrices of `wgmma`."""
-    if not isinstance(op, llvm.CallIntrinsicOp):
-        return False
-    return op.intrin.data.removeprefix("llvm.nvvm.").startswith((_WGMMA, "cp.async.bulk", "cp.reduce"))
+    """Whether the op accesses memory by the async proxy: bulk copies, and matrices of `wgmma` and `tcgen05`."""
+    return _intrinsic(op).startswith(_BY_PROXY)
 
 
-def flight_of(op: Operation) -> Flight:
-    """The groups that count an op that uses shared memory."""
-    assert isinstance(op, llvm.CallIntrinsicOp)
-    return Flight.PRODUCT if op.intrin.data.startswith(f"llvm.nvvm.{_WGMMA}") else Flight.STORE
+def flight_of(op: Operation, touch: Touch) -> Flight:
+    """The groups that count an asynchronous access."""
+    name = _intrinsic(op)
+    of_name = (flight for start, flight in _FLIGHTS.items() if name.startswith(start))
+    return next(of_name, Flight.COPY if touch is Touch.COPY else Flight.STORE)
+
+
+def is_in_order(op: Operation) -> bool:
+    """Whether the op happens behind those that its thread has issued before, and which are in flight too."""
+    return _intrinsic(op).startswith(("tcgen05.mma", "tcgen05.cp"))
 
 
 def only_writes(op: Operation) -> bool:

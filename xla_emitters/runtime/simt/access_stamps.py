@@ -131,6 +131,10 @@ class Lanes:
         flying = found >= self.first_of_cluster
         return flying if flying.any() else None
 
+    def are_own(self, found: Array) -> Array:
+        """Mask of the stamps that the lanes themselves have left."""
+        return (found ^ self.stamps) & _WHO == 0
+
     @property
     def first_of_block(self) -> Array:
         """A lower bound of the stamps of each lane's block."""

@@ -601,7 +601,7 @@ class FrameSlots:
             body = self.body(block, frozenset([*shared, *block.args] if wait else shared))
             results = tuple(value for value in shared if value not in block.args)
             branch = self._branch(block, numbers)
-            polls = wait is not None and isinstance(wait, llvm.CallIntrinsicOp) and "mbarrier" in wait.intrin.data
+            polls = wait is not None and isinstance(wait, llvm.CallIntrinsicOp) and "cluster" not in wait.intrin.data
             nodes.append(BlockNode(body, branch, self.slots(results), wait, polls, _only_returns(block)))
         return BlockGraph(nodes)
 
@@ -622,7 +622,9 @@ class FrameSlots:
         return BlockEnd(op, ways, lambda machine, frame: decide(machine, *[frame[slot] for slot in inputs]))
 
 
-_WAITS = ("llvm.nvvm.mbarrier.test_wait", "llvm.nvvm.mbarrier.try_wait", "llvm.nvvm.barrier.cluster.wait")
+_WAITS = tuple(
+    f"llvm.nvvm.{name}" for name in ("mbarrier.test_wait", "mbarrier.try_wait", "barrier.cluster.wait", "tcgen05.alloc")
+)
 
 
 def _only_returns(block: Block) -> bool:

@@ -3,6 +3,8 @@
     cp.async [s], [g], 16;  cp.async.commit_group;  cp.async.wait_group 0;       in flight from the first to the last
     cp.async.bulk ... [s], [g], size, [b];  mbarrier.try_wait [b]                until a thread has seen the phase of b complete
     wgmma.mma_async ..., s;  wgmma.commit_group;  wgmma.wait_group 0;            reads s until the last; so do bulk copies to global memory
+    tcgen05.mma [d], s ...;  tcgen05.commit [b];  mbarrier.try_wait [b]          reads s and writes d until a thread has seen the phase
+    tcgen05.ld r, [d];  tcgen05.wait::ld                                         reads d until the last; `tcgen05.st` writes it
 
 A copy is counted among the groups of the thread that issued it, or, once it is said to complete an `mbarrier`, among the copies of that
 barrier. Source: PTX ISA 8.8, 9.7.9.25 "Asynchronous copy", 9.7.13.15 "mbarrier".
@@ -26,6 +28,9 @@ class Flight(Enum):
     COPY = "cp.async"
     PRODUCT = "wgmma"
     STORE = "cp.async.bulk to global memory"
+    TENSOR = "tcgen05.mma, tcgen05.cp"
+    TENSOR_LOAD = "tcgen05.ld"
+    TENSOR_STORE = "tcgen05.st"
 
 
 Barrier = tuple[int, int]
@@ -41,7 +46,9 @@ class Copies:
     block    in whose memory, as a row of the chunk, int64 (lanes,)
     lanes    their numbers in the chunk, int64 (lanes,)
     groups   number of the group of each, int64 (lanes,); of bulk copies 0
-    barrier  that they complete; None: none, or not known yet
+    stamps   of the accesses, int64 (lanes, 1)
+    writes   whether they write
+    barriers   that they complete, as far as is known
     """
 
     shadow: Any
@@ -51,12 +58,14 @@ class Copies:
     lanes: Array
     groups: Array
     op: int
+    stamps: Array
     is_bulk: bool
-    barrier: Barrier | None = None
+    writes: bool
+    barriers: tuple[Barrier, ...] = ()
 
     def those(self, chosen: Array, **changes: Any) -> Copies:
         """Those of the lanes in `chosen`."""
-        parts = {name: getattr(self, name)[chosen] for name in ("starts", "block", "lanes", "groups")}
+        parts = {name: getattr(self, name)[chosen] for name in ("starts", "block", "lanes", "groups", "stamps")}
         return replace(self, **parts, **changes)
 
 
@@ -84,25 +93,28 @@ class CopiesInFlight:
         last = np.where(lanes, self._groups - most, -1).reshape(-1)
         self._land(lambda copies: copies.groups <= last[copies.lanes] if not copies.is_bulk else None)
 
-    def complete_by(self, lanes: Array, barrier: Barrier, *, is_bulk: bool) -> None:
-        """The copies that these threads have issued so far, to the block of a barrier, complete it."""
+    def complete_by(self, lanes: Array, barrier: Barrier, *, is_bulk: bool, again: bool = False) -> None:
+        """The copies that these threads have issued so far, to the block of a barrier, complete it.
+
+        again  those that complete another one too, and those of any block: what `tcgen05.commit` is for
+        """
         here = lanes.reshape(-1)
 
         def tied(copies: Copies) -> Iterator[Copies]:
-            if copies.barrier is not None or copies.is_bulk != is_bulk:
+            if (copies.barriers and not again) or copies.is_bulk != is_bulk:
                 yield copies
                 return
-            chosen = here[copies.lanes] & (copies.block == barrier[0])
+            chosen = here[copies.lanes] & (again | (copies.block == barrier[0]))
             if not chosen.all():
                 yield copies.those(~chosen)
             if chosen.any():
-                yield copies.those(chosen, barrier=barrier)
+                yield copies.those(chosen, barriers=(*copies.barriers, barrier))
 
         self._flying = [part for copies in self._flying for part in tied(copies)]
 
     def phase_ends(self, barrier: Barrier) -> None:
         """A thread has seen a phase of a barrier complete."""
-        self._land(lambda copies: np.full(len(copies.lanes), copies.barrier == barrier))
+        self._land(lambda copies: np.full(len(copies.lanes), barrier in copies.barriers))
 
     def _land(self, are_complete: Callable[[Copies], Array | None]) -> None:
         left = list[Copies]()

@@ -335,6 +335,8 @@ class Entry:
         memory.tell(Watcher.begin)
         returned = self.function.call(machine, values)
         memory.tell(Watcher.end)
+        if memory.tensor is not None:
+            memory.tensor.check_deallocated(memory)
         for number, value in enumerate(returned):
             buffer = memory.buffers[len(arguments) - len(returned) + number]
             if not isinstance(value, Tensor) or value.buffer is not buffer or value.stamp != buffer.newest:

@@ -54,8 +54,15 @@ def funnel_shift(form: Form, to_left: bool, upper: Array, lower: Array, amount: 
     return np.where(shift == 0, upper, left | right)
 
 
-RULES.of_form(lambda form: partial(reversed_bits, form), llvm.INTRINSICS["bitreverse"])
-RULES.of_form(lambda form: partial(swapped_bytes, form), llvm.INTRINSICS["bswap"])
+def permuted(function: Callable[[Form, Array], Array], form: Form) -> Unary:
+    """raises Unsupported for integers of more than 64 bits"""
+    if form.is_wide:
+        raise Unsupported(f"a permutation of the bits of {form.name}", stage="simt")
+    return partial(function, form)
+
+
+RULES.of_form(partial(permuted, reversed_bits), llvm.INTRINSICS["bitreverse"])
+RULES.of_form(partial(permuted, swapped_bytes), llvm.INTRINSICS["bswap"])
 RULES.of_form(lambda form: partial(funnel_shift, form, True), llvm.INTRINSICS["fshl"])
 RULES.of_form(lambda form: partial(funnel_shift, form, False), llvm.INTRINSICS["fshr"])
 

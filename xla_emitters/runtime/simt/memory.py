@@ -6,6 +6,7 @@
     space     kept as                          a lane sees
     global    one array for all blocks         that array
     shared    one instance per block           its block's instance
+    tensor    one instance per block           its block's instance: 128 lanes of 512 columns, which only `tcgen05` accesses
     private   one instance per thread          its own
 
 A buffer has exactly the alignment that it promises (argument attribute `llvm.align`), never a greater one, so that an access that
@@ -43,7 +44,7 @@ HALF_WINDOW = 1 << (WINDOW_BITS - 1)
 MOST_BYTES = 1 << 32
 """Limit of the shared or private memory of one chunk for one variable."""
 
-_UNWRITTEN = 0xA5
+UNWRITTEN = 0xA5
 """Each byte of fresh memory: unlikely as a result."""
 
 SHARED_START = 1024
@@ -58,10 +59,15 @@ def address_of(number: int, alignment: int) -> int:
     return (number + 1 << WINDOW_BITS) + alignment
 
 
+TENSOR_LANES, TENSOR_COLUMNS = 128, 512
+"""Tensor memory of a block: cells of 32 bits, here column by column."""
+
+
 class Space(Enum):
     GLOBAL = "global"
     SHARED = "shared"
     PRIVATE = "private"
+    TENSOR = "tensor"
 
 
 @dataclass(eq=False)
@@ -94,6 +100,17 @@ class Buffer:
     @property
     def end(self) -> int:
         return self.base + self.size
+
+    @property
+    def is_of_block(self) -> bool:
+        """Whether each block has its own instance."""
+        return self.space in (Space.SHARED, Space.TENSOR)
+
+    def place(self, start: int, unit: int) -> str:
+        """The name of some bytes."""
+        if self.space is Space.TENSOR:
+            return f"lane {start // 4 % TENSOR_LANES}, column {start // 4 // TENSOR_LANES}"
+        return f"byte {start}" if unit == 1 else f"bytes {start} to {start + unit - 1}"
 
 
 @dataclass(frozen=True)
@@ -138,9 +155,9 @@ class Watcher:
         """Active lanes are about to read or write."""
 
     def copy(self, memory: Memory, access: Access) -> None:
-        """One lane is about to read or write `pieces`; by default, accesses of one after the other."""
+        """Lanes are about to read or write `pieces`; by default, accesses of one after the other, but of tensor memory nothing."""
         assert access.pieces is not None
-        for piece in access.pieces.tolist():
+        for piece in access.pieces.tolist() if access.buffer.space is not Space.TENSOR else ():
             self.access(memory, replace(access, offsets=access.offsets + piece, pieces=None))
 
     def barrier(self, memory: Memory, active: Array | None) -> None:
@@ -180,13 +197,15 @@ class Watcher:
     def await_groups(self, memory: Memory, lanes: Array, most: int, flight: Flight) -> None:
         """These threads wait until at most so many of their groups are in flight."""
 
-    def complete_by(self, memory: Memory, lanes: Array, barrier: tuple[int, int], *, is_bulk: bool) -> None:
-        """The copies that these threads have issued so far, bulk ones or others, complete an `mbarrier`: row of its block, and where."""
+    def complete_by(
+        self, memory: Memory, lanes: Array, barrier: tuple[int, int], flight: Flight, *, is_bulk: bool
+    ) -> None:
+        """What these threads have issued so far, in bulk or not, completes an `mbarrier`: row of its block, and where."""
 
     def phase_ends(self, memory: Memory, barrier: tuple[int, int]) -> None:
         """A thread has seen a phase of an `mbarrier` complete."""
 
-    def unwaited(self, memory: Memory, op: Operation, active: Array | None, register: str) -> None:
+    def unwaited(self, memory: Memory, op: Operation, active: Array | None, writer: str, register: str) -> None:
         """Active lanes use a register that a `wgmma` writes without having waited for it."""
 
 
@@ -206,6 +225,7 @@ class Memory:
     unused       (size, alignment) -> buffers of calls that have ended
     cluster      blocks of a cluster; those of one are neighbours in `blocks`
     exited       lanes that have ended
+    tensor       what blocks have of tensor memory, once they have any
     """
 
     launch: LaunchDimensions
@@ -222,6 +242,7 @@ class Memory:
     unused: dict[tuple[int, int], list[Buffer]] = field(default_factory=dict[tuple[int, int], list[Buffer]])
     cluster: int = 1
     exited: Array | None = None
+    tensor: Any = None
 
     def tell(self, event: Callable[Concatenate[Any, Memory, P], None], *about: P.args, **how: P.kwargs) -> None:
         """Calls a method of all watchers."""
@@ -233,25 +254,26 @@ class Memory:
         return self._add(name, Space.GLOBAL, data, data.size, alignment, None, writable)
 
     def allocate(self, name: str, space: Space, size: int, alignment: int) -> Buffer:
-        """A fresh shared or private buffer of `size` bytes for each block or thread, filled with `_UNWRITTEN`."""
+        """A fresh shared or private buffer of `size` bytes for each block or thread, filled with `UNWRITTEN`."""
         blocks, threads = len(self.blocks), self.launch.threads
-        if space is Space.SHARED:
+        if space in (Space.SHARED, Space.TENSOR):
             stride = -(-size // 16) * 16
             origin = np.arange(blocks, dtype=np.int64)[:, None] * stride
         else:
             stride = size
             origin = np.arange(blocks * threads, dtype=np.int64).reshape(blocks, threads) * stride
         if (total := origin.size * stride) > MOST_BYTES:
-            owners = f"{blocks} blocks" if space is Space.SHARED else f"{blocks * threads} threads"
+            owners = f"{blocks * threads} threads" if space is Space.PRIVATE else f"{blocks} blocks"
             raise ExecutionError(f"{name} takes {total} bytes in {owners}, more than {MOST_BYTES}", stage="simt")
-        data = np.full(total, _UNWRITTEN, dtype=np.uint8)
+        # Few columns of tensor memory are allocated: the others take no memory.
+        data = np.empty(total, np.uint8) if space is Space.TENSOR else np.full(total, UNWRITTEN, np.uint8)
         return self._add(name, space, data, size, alignment, origin, True, stride)
 
     def allocate_in_call(self, name: str, size: int, alignment: int) -> Buffer:
         """A private buffer until `end_call`: one of a call before, if there is one of this size and alignment."""
         if unused := self.unused.get((size, alignment)):
             buffer = unused.pop()
-            buffer.data.fill(_UNWRITTEN)
+            buffer.data.fill(UNWRITTEN)
         else:
             buffer = self.allocate(name, Space.PRIVATE, size, alignment)
         self.frames.append(((size, alignment), buffer))

@@ -364,7 +364,7 @@ def _mbarrier_bytes(
     found.bytes_ = found.bytes_ + sign * found.sums(count)
     found.store()
     if sign < 0 and machine.memory.watchers:
-        _tell_of_copies(machine, found, is_bulk=True)
+        _tell_of_copies(machine, found, Flight.COPY, is_bulk=True)
     if are_stored:
         _tell_of_arrivals(machine, found)
 
@@ -374,15 +374,34 @@ def _tell_of_arrivals(machine: Machine, barriers: Barriers) -> None:
         machine.memory.tell(Watcher.arrive, barriers.named(machine.lanes))
 
 
-def _tell_of_copies(machine: Machine, barriers: Barriers, *, is_bulk: bool) -> None:
+def _tell_of_copies(machine: Machine, barriers: Barriers, flight: Flight, *, is_bulk: bool) -> None:
     for lanes, barrier in barriers.named(machine.lanes):
-        machine.memory.tell(Watcher.complete_by, lanes, barrier, is_bulk=is_bulk)
+        machine.memory.tell(Watcher.complete_by, lanes, barrier, flight, is_bulk=is_bulk)
 
 
 def _copies_arrive(op: Operation, machine: Machine, address: Array) -> None:
     """The copies of a thread complete a barrier; the arrival itself is another op."""
     if machine.memory.watchers:
-        _tell_of_copies(machine, Barriers.of(machine, op, address), is_bulk=False)
+        _tell_of_copies(machine, Barriers.of(machine, op, address), Flight.COPY, is_bulk=False)
+
+
+def _commit_tensor(op: Operation, machine: Machine, address: Array) -> None:
+    """The products and copies that a thread has issued complete a barrier, at which it arrives."""
+    if machine.memory.watchers:
+        _tell_of_copies(machine, Barriers.of(machine, op, address), Flight.TENSOR, is_bulk=True)
+    _mbarrier_arrive(op, machine, address, np.ones((1, 1), np.int64))
+
+
+def _loaded(flight: Flight, op: Operation, machine: Machine) -> None:
+    """The loads, or stores, of tensor memory that threads have issued are complete: the next op uses a register of a load."""
+    _commit_group(flight, op, machine)
+    _wait_group(flight, op, machine, np.zeros((1, 1), np.int64))
+
+
+def _await_tensor(flight: Flight, op: Operation, machine: Machine) -> None:
+    """A warp waits for all of its loads, or stores, of tensor memory: together, as it has issued them."""
+    _loaded(flight, op, machine)
+    machine.memory.tell(Watcher.warp_barrier, machine.active)
 
 
 def _mbarrier_wait(by_parity: bool, op: Operation, machine: Machine, address: Array, phase: Array) -> Array:
@@ -490,6 +509,11 @@ OF_OP: dict[str, Kernel] = {
         for by_parity in (False, True)
     },
     "mbarrier.pending_count": _pending,
+    "tcgen05.commit": _commit_tensor,
+    "tcgen05.commit.multicast": partial(multicast, _commit_tensor),
+    "tcgen05.loaded": partial(_loaded, Flight.TENSOR_LOAD),
+    "tcgen05.wait::ld": partial(_await_tensor, Flight.TENSOR_LOAD),
+    "tcgen05.wait::st": partial(_await_tensor, Flight.TENSOR_STORE),
     "wgmma.commit_group.sync.aligned": partial(_commit_group, Flight.PRODUCT),
     "wgmma.wait_group.sync.aligned": partial(_wait_group, Flight.PRODUCT),
 }

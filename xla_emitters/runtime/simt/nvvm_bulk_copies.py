@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from xla_emitters.dialects.mlir.tensor_maps import ELEMENTS, MAGIC, MAP, MOST_SHARED, SWIZZLES, size_of
+from xla_emitters.dialects.mlir.tensor_maps import ELEMENTS, MAGIC, MAP, MOST_SHARED, SWIZZLES, bits_of
 from xla_emitters.dtypes import Array
 from xla_emitters.runtime.simt.code import Kernel
 from xla_emitters.runtime.simt.gpu_rules import WARP_SIZE
@@ -37,7 +37,8 @@ def lanes_of(machine: Machine) -> Iterator[Lane]:
     yield from ((int(row), int(column)) for row, column in np.argwhere(machine.lanes))
 
 
-def _at(machine: Machine, value: Array, lane: Lane) -> int:
+def lane_value(machine: Machine, value: Array, lane: Lane) -> int:
+    """What a value is in a lane."""
     return int(np.broadcast_to(value, machine.shape)[lane])
 
 
@@ -75,9 +76,9 @@ def bulk(
     for address in (to, of):
         machine.refuse(op, address & 15 != 0, "uses an address that is not aligned to 16 bytes")
     for lane in lanes_of(machine):
-        if count := _at(machine, size, lane):
-            source = machine.memory.piece(op, lane, _at(machine, of, lane), count, False)
-            _write(machine.memory.piece(op, lane, _at(machine, to, lane), count, True), source, update, element)
+        if count := lane_value(machine, size, lane):
+            source = machine.memory.piece(op, lane, lane_value(machine, of, lane), count, False)
+            _write(machine.memory.piece(op, lane, lane_value(machine, to, lane), count, True), source, update, element)
 
 
 def by_first_lane(op: Operation, machine: Machine, to: Array, of: Array, size: Array) -> None:
@@ -114,10 +115,17 @@ class Box:
         if any(int(self.found[name]) >= count for count, name in codes):
             memory.fail(op, lane, "takes a tensor map with a code that there is not")
         self.element = ELEMENTS[int(self.found["elemtype"])]
-        self.size, self.swizzle = size_of(self.element), SWIZZLES[int(self.found["swizzle_mode"])]
+        bits, self.swizzle = bits_of(self.element), SWIZZLES[int(self.found["swizzle_mode"])]
+        self.size = max(1, bits // 8)
         extents, boxes, steps = (
             [int(number) for number in self.found[name][:rank]] for name in ("global_dim", "box_dim", "element_stride")
         )
+        if bits < 8:  # moved by bytes
+            halved = coordinates[0], extents[0], boxes[0]
+            if any(number % 2 for number in halved) or steps[0] != 1 or self.found["fill_mode"]:
+                memory.fail(op, lane, f"copies half a byte, {boxes[0]} elements from {coordinates[0]} of {extents[0]}")
+            coordinates = [coordinates[0] // 2, *coordinates[1:]]
+            extents[0], boxes[0] = extents[0] // 2, boxes[0] // 2
         strides = [self.size, *(int(number) for number in self.found["global_stride"][: rank - 1])]
         if not all(1 <= box <= 256 and 1 <= step <= 8 for box, step in zip(boxes, steps, strict=True)):
             memory.fail(op, lane, f"takes a tensor map with boxes of {boxes} and steps of {steps}")
@@ -174,9 +182,9 @@ def _boxes(
     machine: Machine, op: Operation, address: Array, given: tuple[Array, ...], lane: Lane, rows: int
 ) -> list[Box]:
     """The boxes of one copy: several, each of one row, for a column and the numbers of the rows."""
-    numbers = [_at(machine, each, lane) for each in given]
+    numbers = [lane_value(machine, each, lane) for each in given]
     coordinates = [[numbers[0], row] for row in numbers[1:]] if rows > 1 else [numbers]
-    boxes = [Box(machine, op, _at(machine, address, lane), each, lane) for each in coordinates]
+    boxes = [Box(machine, op, lane_value(machine, address, lane), each, lane) for each in coordinates]
     if rows > 1 and boxes[0].counts[1] != 1:
         machine.memory.fail(op, lane, "copies rows one by one, but the tensor map's box has several")
     return boxes
@@ -188,7 +196,7 @@ def tensor_load(op: Operation, machine: Machine, to: Array, of: Array, *coordina
     for lane in lanes_of(machine):
         boxes = _boxes(machine, op, of, coordinates, lane, rows)
         values = np.concatenate([box.loaded(machine, op, lane) for box in boxes])
-        view, places = boxes[0].shared(machine, op, lane, _at(machine, to, lane), rows, True)
+        view, places = boxes[0].shared(machine, op, lane, lane_value(machine, to, lane), rows, True)
         view.reshape(-1, 16)[places] = values.reshape(-1, 16)
         total[lane] = rows * boxes[0].bytes
     return total
@@ -197,9 +205,15 @@ def tensor_load(op: Operation, machine: Machine, to: Array, of: Array, *coordina
 def tensor_store(
     op: Operation, machine: Machine, to: Array, of: Array, *coordinates: Array, update: str = "", rows: int = 1
 ) -> None:
+    """Threads of a warp that store the same box to the same place store it once: CuTe has whole warps do that."""
+    stored = set[tuple[int, ...]]()
     for lane in lanes_of(machine):
+        what = (lane[0], lane[1] // WARP_SIZE, *(lane_value(machine, each, lane) for each in (to, of, *coordinates)))
+        if what in stored and not update:
+            continue
+        stored.add(what)
         boxes = _boxes(machine, op, to, coordinates, lane, rows)
-        view, places = boxes[0].shared(machine, op, lane, _at(machine, of, lane), rows, False)
+        view, places = boxes[0].shared(machine, op, lane, lane_value(machine, of, lane), rows, False)
         for box, values in zip(boxes, view.reshape(-1, 16)[places].reshape(rows, -1), strict=True):
             if not box.is_empty:
                 elements = values.reshape(*reversed(box.counts), box.size)

@@ -29,6 +29,7 @@ from xla_emitters.runtime.simt.nvvm_barrier_rules import OF_OP
 from xla_emitters.runtime.simt.nvvm_bulk_copies import copy_intrinsic
 from xla_emitters.runtime.simt.nvvm_matrices import matrix_intrinsic
 from xla_emitters.runtime.simt.nvvm_rules import active_lanes, proxy_fence
+from xla_emitters.runtime.simt.nvvm_tensor_memory import tensor_intrinsic
 from xla_emitters.runtime.simt.nvvm_values import value_of
 from xla_emitters.runtime.simt.nvvm_warpgroups import UNWAITED, unwaited, wgmma
 from xla_emitters.runtime.simt.vector_rules import Elements
@@ -154,7 +155,8 @@ def call_intrinsic(op: llvm.CallIntrinsicOp) -> Kernel:
         return partial(wgmma, warpgroups, op)
     if stem.startswith(UNWAITED):
         return partial(unwaited, stem.removeprefix(UNWAITED), op)
-    if (of_op := OF_OP.get(stem) or matrix_intrinsic(stem) or copy_intrinsic(stem)) is not None:
+    families = (OF_OP.get, matrix_intrinsic, copy_intrinsic, tensor_intrinsic)
+    if (of_op := next((found for family in families if (found := family(stem))), None)) is not None:
         return partial(of_op, op)
     if (function := INTRINSICS.get(name)) is None:
         value = value_of(stem) if name.startswith("llvm.nvvm.") else None

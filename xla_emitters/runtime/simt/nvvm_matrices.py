@@ -166,11 +166,14 @@ def _factors(machine: Machine, op: Operation, mma: Mma, rows: int, data: Array, 
     lane = row % 8 * 4 + (2 * int(chosen or 0) + row // 8 if rows == 16 else int(chosen or 0))
     words = by_groups(machine, [data]).view(np.uint32)[:, :, lane]
     codes = words >> np.arange(8 * start, 8 * (start + mma.scales), 8, dtype=np.uint32) & np.uint32(255)
-    if mma.scale == "ue4m3":
-        factors = elements_of("e4m3", codes & np.uint32(127))[..., 0]
-    else:
-        factors = np.where(codes == 255, np.nan, np.ldexp(1.0, codes.astype(np.int64) - 127))
-    return factors.repeat(mma.depth // mma.scales, axis=-1)
+    return scale_factors(mma.scale or "", codes).repeat(mma.depth // mma.scales, axis=-1)
+
+
+def scale_factors(word: str, codes: Array) -> Array:
+    """The numbers, float64, of codes of `ue4m3` or of `ue8m0`."""
+    if word == "ue4m3":
+        return elements_of("e4m3", codes & np.uint32(127))[..., 0]
+    return np.where(codes == 255, np.nan, np.ldexp(1.0, codes.astype(np.int64) - 127))
 
 
 def with_zeros(machine: Machine, op: Operation, mma: Mma, a: Array, metadata: Array, selector: Array) -> Array:

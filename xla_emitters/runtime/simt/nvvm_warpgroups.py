@@ -45,13 +45,32 @@ def swizzled(address: Array, width: int | Array) -> Array:
     return address ^ ((address >> 7 & width // 16 - 1) << 4)
 
 
-UNWAITED = "wgmma.unwaited."
-"""How the intrinsic begins that ends with the name of a register: the next op uses it before its product is complete."""
+def chunk_places(
+    chunk: Array, across: int, width: int, leading: Array, stride: Array, *, is_along_rows: bool, lines: int = 8
+) -> Array:
+    """Where chunks of 16 bytes of a matrix lie behind its start, without the swizzle, by the formulas above.
+
+    chunk   their numbers: along k, two of each row; along rows, `across` of each k
+    width   of the swizzle: 16 (none), 32, 64, 128
+    lines   how many k an atom has
+    """
+    if not is_along_rows:
+        row, half = np.divmod(chunk, 2)
+        return row // 8 * stride + row % 8 * width + half * (leading if width == 16 else 16)
+    k, part = np.divmod(chunk, across)
+    atom, line = np.divmod(k, lines)
+    if width == 16:
+        return line * width + part * stride + atom * leading
+    return line * width + part % (width // 16) * 16 + part // (width // 16) * leading + atom * stride
 
 
-def unwaited(register: str, op: Operation, machine: Machine) -> None:
+UNWAITED = "unwaited."
+"""How the intrinsic begins that ends with an instruction and a register that it writes: the next op uses it before it is complete."""
+
+
+def unwaited(written: str, op: Operation, machine: Machine) -> None:
     """Tells the race detector; does nothing else."""
-    machine.memory.tell(Watcher.unwaited, op, machine.active, register)
+    machine.memory.tell(Watcher.unwaited, op, machine.active, *written.split(" "))
 
 
 def wgmma(shape: Wgmma, op: Operation, machine: Machine, *operands: Any) -> Value:
@@ -123,21 +142,11 @@ def _from_memory(
         op, np.full((1, 1), swizzle is None), "has descriptors of several swizzles at once, which are not supported"
     )
     width = _SWIZZLES[swizzle or 0]
-    start = _shared_address(machine, op, (bits & np.uint64(0x3FFF)).astype(np.int64) << 4)
+    start = shared_address(machine, op, (bits & np.uint64(0x3FFF)).astype(np.int64) << 4)
     count, parts = rows * depth // each, list[Array]()
     for first in range(0, count, WARPGROUP):
         chunk = first + thread_numbers(machine) % WARPGROUP
-        if is_along_rows:
-            k, chunk_of_row = np.divmod(chunk, rows // each)
-            inner, outer = (
-                (chunk_of_row % (width // 16), chunk_of_row // (width // 16)) if swizzle else (chunk_of_row, 0)
-            )
-            offset = k % 8 * width + (
-                inner * 16 + outer * leading + k // 8 * stride if swizzle else inner * stride + k // 8 * leading
-            )
-        else:
-            row, half = np.divmod(chunk, 2)
-            offset = row // 8 * stride + row % 8 * width + half * (16 if swizzle else leading)
+        offset = chunk_places(chunk, rows // each, width, leading, stride, is_along_rows=bool(is_along_rows))
         with machine.only(machine.lanes & (chunk < count)):
             loaded: Any = load_value(op, _SIXTEEN_BYTES, 16, machine, swizzled(start + offset, width))
         parts.append(np.stack([np.broadcast_to(part, machine.shape) for part in loaded], axis=-1))
@@ -152,7 +161,7 @@ def _from_memory(
 _SIXTEEN_BYTES = VectorType(IntegerType(32), [4])
 
 
-def _shared_address(machine: Machine, op: Operation, low: Array) -> Array:
+def shared_address(machine: Machine, op: Operation, low: Array) -> Array:
     """The address for its lower bits. raises ExecutionError where no shared memory is there"""
     found = np.zeros(low.shape, np.int64)
     for buffer in machine.memory.buffers:

@@ -9,9 +9,8 @@
 
 A race: two threads access one byte, at least one of them writes, they are not both atomic, and nothing orders them. Atomic are two
 accesses to each other if they are of the same bytes, and the scope of each has the other's thread. A barrier orders the
-threads of a block. Writing the same value is a race too, but in one instruction of one warp, of
-which one write takes effect. Sub-byte elements are packed behind
-pointers: neighbours share a byte, so that only atomic updates of them are free of races.
+threads of a block. Writing the same value is a race too, but in one instruction of one block: compilers have all threads store one value.
+Sub-byte elements are packed behind pointers: neighbours share a byte, so that only atomic updates of them are free of races.
 
 Each buffer has shadows: for each unit of memory (the greatest size that divides all accesses) the stamp of its last writer, of its
 reader and of its atomic updater (`access_stamps`). A stamp stands for all readers since the last barrier; writers need no such mark: a
@@ -26,7 +25,7 @@ relaxed arrival is to release, a fence must have released before. A block must n
 
 An asynchronous copy to shared memory writes when its thread has waited for its group, or when the phase of its `mbarrier` is seen complete
 (`copies_in_flight`); until then every access of what it fills is a race, also of the thread that issued it. So is a write to what a `wgmma`
-or a bulk copy to global memory reads, until its thread has waited.
+or a bulk copy to global memory reads, until its thread has waited. Of `tcgen05`, products and copies of one thread happen in their order.
 
 Nothing orders two blocks but a fence and a flag (`fenced_blocks`).
 
@@ -54,6 +53,7 @@ from xla_emitters.runtime.simt.access_kinds import (
     bytes_of_update,
     flight_of,
     is_asynchronous,
+    is_in_order,
     is_of_block,
     is_release,
     only_writes,
@@ -113,7 +113,7 @@ class Sanitizer(Watcher):
         self._stamps: Array = np.zeros((0, 0), np.int64)
         self._flights = dict[Flight, CopiesInFlight]()
         # The `mbarrier` whose phase ends, and the threads that issued the copies which landed then.
-        self._landing: Barrier | None = None
+        self._is_landing = False
         self._landings = dict[Barrier, Array]()
         self._fenced_blocks = FencedBlocks()
 
@@ -135,10 +135,7 @@ class Sanitizer(Watcher):
             self._shadows[buffer] = self._arguments.get(_address(buffer))
         self._stamp_lanes(memory)
         self._fenced_blocks.begin(self._first_block, len(memory.blocks))
-        self._flights = {
-            flight: CopiesInFlight(self._stamps.shape, self._land if flight is Flight.COPY else self._used)
-            for flight in Flight
-        }
+        self._flights = {flight: CopiesInFlight(self._stamps.shape, self._land) for flight in Flight}
 
     def end(self, memory: Memory) -> None:
         """Source: CUDA C++ Programming Guide, "Distributed Shared Memory"."""
@@ -295,14 +292,14 @@ class Sanitizer(Watcher):
             self._touches[key] = touch_of(*key)
         if (touch := self._touches[key]) is None:
             return
-        if touch is Touch.COPY and buffer.space is not Space.SHARED:
+        if touch is Touch.COPY and not buffer.is_of_block:
             touch = Touch.WRITE
-        if touch is Touch.USE and buffer.space is not Space.SHARED:
+        if touch is Touch.USE and not buffer.is_of_block:
             touch = Touch.READ
         shadow.refine(access.unit or access.size)
         # What an `mbarrier` orders is known where a phase of it is seen complete.
         is_flag = touch in (Touch.UPDATE, Touch.LOOK) and not isinstance(access.op, llvm.CallIntrinsicOp)
-        is_global = buffer.space is not Space.SHARED
+        is_global = not buffer.is_of_block
         if is_flag:
             self._announce(memory, access, is_global=is_global)
         lanes = self._lanes(memory, shadow, access)
@@ -311,10 +308,14 @@ class Sanitizer(Watcher):
         for earlier in IN_CONFLICT[touch]:
             if earlier in shadow.stamps:
                 found = lanes.find(shadow.stamps[earlier])
-                if (apart := (lanes.in_flight if earlier in FLYING else lanes.apart)(found)) is not None:
+                apart = (lanes.in_flight if earlier in FLYING else lanes.apart)(found)
+                if apart is not None and earlier in FLYING and is_in_order(access.op):
+                    ordered = [number for op, number in self._ops.items() if is_in_order(op)]
+                    apart &= ~(lanes.are_own(found) & np.isin(found & OTHER_OP, ordered))
+                if apart is not None and apart.any():
                     self._race(memory, access, touch, earlier, shadow.unit, lanes, apart, found)
         is_read = touch not in (Touch.WRITE, Touch.COPY) and not only_writes(access.op)
-        if buffer.space is Space.SHARED and is_read and not buffer.is_written:
+        if buffer.is_of_block and is_read and not buffer.is_written:
             self._check_written(memory, access, shadow, lanes)
         if buffer.space is Space.SHARED and not access.is_store and is_asynchronous(access.op):
             self._check_fenced(memory, access, shadow, lanes)
@@ -323,16 +324,18 @@ class Sanitizer(Watcher):
             stamps[lanes.units] = lanes.stamps
             found = lanes.find(stamps)
             if (apart := found != lanes.stamps).any():
-                together = apart & self._same_in_warp(access, lanes, found, shadow.unit)
+                together = apart & self._same_in_block(access, lanes, found, shadow.unit)
                 if (apart & ~together).any():
                     self._race(memory, access, touch, touch, shadow.unit, lanes, apart & ~together, found)
+                of_block = together & (warps_of(found) != warps_of(lanes.stamps))
                 stamps[lanes.units[together]] = np.broadcast_to(of_warp(lanes.stamps), together.shape)[together]
+                stamps[lanes.units[of_block]] = np.broadcast_to(lanes.stamps | SEVERAL, of_block.shape)[of_block]
             if touch is Touch.COPY:
-                self._issue(access, shadow, lanes, Flight.COPY)
+                self._issue(access, shadow, lanes, touch)
         elif touch is Touch.USE:
             join(shadow.of(Touch.READ), lanes)
             shadow.of(touch)[lanes.units] = lanes.stamps
-            self._issue(access, shadow, lanes, flight_of(access.op))
+            self._issue(access, shadow, lanes, touch)
         else:
             is_seen = is_flag and (self._clocks is not None or self._fenced_blocks.announced.any())
             before = lanes.find(shadow.of(Touch.UPDATE)) if is_seen else None
@@ -352,26 +355,30 @@ class Sanitizer(Watcher):
 
     # ------------------------------------------------------------------------------------------ asynchronous accesses
 
-    def _issue(self, access: Access, shadow: Shadow, lanes: Lanes, flight: Flight) -> None:
-        starts = lanes.units * shadow.unit
+    def _issue(self, access: Access, shadow: Shadow, lanes: Lanes, touch: Touch) -> None:
+        flight, starts, op = flight_of(access.op, touch), lanes.units * shadow.unit, access.op
         numbers, block = np.flatnonzero(self._whole(access.active)), starts[:, 0] // access.buffer.stride
-        is_bulk = flight is Flight.COPY and not isinstance(access.op, CpAsyncOp)
-        copies = Copies(shadow, starts, shadow.unit, block, numbers, numbers, self._ops[access.op], is_bulk)
-        self._flights[flight].issue(copies)
+        is_bulk = flight is Flight.TENSOR or (flight is Flight.COPY and not isinstance(op, CpAsyncOp))
+        where = (shadow, starts, shadow.unit, block, numbers, numbers, self._ops[op], lanes.stamps)
+        self._flights[flight].issue(Copies(*where, is_bulk, touch is Touch.COPY))
 
     def _land(self, copies: Copies) -> None:
-        """Complete copies have written, now."""
+        """What is complete has written or read, now."""
         shadow, units, stamps, lanes = self._landed(copies)
-        shadow.of(Touch.COPY)[units] = 0
-        shadow.of(Touch.WRITE)[units] = stamps
-        if self._landing is not None:
-            before = self._landings.get(self._landing, np.zeros(0, np.int64))
-            self._landings[self._landing] = np.append(before, lanes)
+        flying = shadow.of(Touch.COPY if copies.writes else Touch.USE)
+        # What was issued behind it, in order, is in flight still.
+        flying[units] = np.where(flying[units] == copies.stamps, 0, flying[units])
+        if copies.writes:
+            shadow.of(Touch.WRITE)[units] = stamps
+        else:
+            self._used(shadow, units, stamps)
+        if self._is_landing:
+            for barrier in copies.barriers:
+                before = self._landings.get(barrier, np.zeros(0, np.int64))
+                self._landings[barrier] = np.append(before, lanes)
 
-    def _used(self, uses: Copies) -> None:
-        """What is complete has read, now; beside another reader since the last barrier, several have."""
-        shadow, units, stamps, _ = self._landed(uses)
-        shadow.of(Touch.USE)[units] = 0
+    def _used(self, shadow: Shadow, units: Array, stamps: Array) -> None:
+        """Units have been read, now; beside another reader since the last barrier, several have."""
         read = shadow.of(Touch.READ)
         before = read[units]
         is_other = (before >> EPOCH_SHIFT == stamps >> EPOCH_SHIFT) & ((before ^ stamps) >> OP_BITS != 0)
@@ -395,23 +402,24 @@ class Sanitizer(Watcher):
     def await_groups(self, memory: Memory, lanes: Array, most: int, flight: Flight) -> None:
         self._flights[flight].await_groups(lanes, most)
 
-    def complete_by(self, memory: Memory, lanes: Array, barrier: Barrier, *, is_bulk: bool) -> None:
-        self._flights[Flight.COPY].complete_by(lanes, barrier, is_bulk=is_bulk)
+    def complete_by(self, memory: Memory, lanes: Array, barrier: Barrier, flight: Flight, *, is_bulk: bool) -> None:
+        self._flights[flight].complete_by(lanes, barrier, is_bulk=is_bulk, again=flight is Flight.TENSOR)
 
     def phase_ends(self, memory: Memory, barrier: Barrier) -> None:
-        self._landing = barrier
-        self._flights[Flight.COPY].phase_ends(barrier)
-        self._landing = None
+        self._is_landing = True
+        for flight in (Flight.COPY, Flight.TENSOR):
+            self._flights[flight].phase_ends(barrier)
+        self._is_landing = False
 
-    def unwaited(self, memory: Memory, op: Operation, active: Array | None, register: str) -> None:
+    def unwaited(self, memory: Memory, op: Operation, active: Array | None, writer: str, register: str) -> None:
         always = np.ones((1, 1), np.bool_)
-        memory.refuse(op, always, active, f"uses {register}, which a wgmma writes, without wgmma.wait_group")
+        memory.refuse(op, always, active, f"uses {register}, which a {writer} writes, without {writer}.wait_group")
 
     def copy(self, memory: Memory, access: Access) -> None:
         self.access(memory, access)
 
-    def _same_in_warp(self, access: Access, lanes: Lanes, found: Array, unit: int) -> Array:
-        """Mask of the units to which the lane of the stamp in `found`, of the same warp, writes the same bytes in the same instruction."""
+    def _same_in_block(self, access: Access, lanes: Lanes, found: Array, unit: int) -> Array:
+        """Mask of the units to which the lane of the stamp in `found`, of the same block, writes the same bytes in the same instruction."""
         if access.values is None:
             return np.zeros(found.shape, np.bool_)
         shape = self._stamps.shape
@@ -424,7 +432,7 @@ class Sanitizer(Watcher):
         own = (lane if access.active is None else lane[np.broadcast_to(access.active, shape)]).reshape(-1)
         block, thread = (found >> BLOCK_SHIFT) - self._first_block, ((found & SEVERAL) >> OP_BITS) - 1
         same_block = found >> BLOCK_SHIFT == lanes.stamps >> BLOCK_SHIFT
-        is_lane = same_block & (thread >= 0) & (thread < shape[1]) & (warps_of(found) == warps_of(lanes.stamps))
+        is_lane = same_block & (thread >= 0) & (thread < shape[1])
         other = np.where(is_lane, block * shape[1] + thread, own[:, None])
         row, piece = np.zeros(len(values), np.int64), np.arange(parts.shape[1])
         row[own] = np.arange(len(own))
@@ -443,8 +451,8 @@ class Sanitizer(Watcher):
         if buffer not in self._shadows:
             has_one = buffer.writable and buffer.space is not Space.PRIVATE
             shadow = Shadow(buffer.data.size) if has_one else None
-            if shadow is not None and buffer.space is Space.SHARED:
-                # The next chunk's blocks use the same shared memory.
+            if shadow is not None and buffer.is_of_block:
+                # The next chunk's blocks use the same memory.
                 shadow = self._shared.setdefault((buffer.number, buffer.data.size), shadow)
             self._shadows[buffer] = shadow
         return self._shadows[buffer]
@@ -468,7 +476,7 @@ class Sanitizer(Watcher):
             units = units + np.arange(access.size // unit)
         if access.pieces is not None:
             units = (units[:, None, :] + (access.pieces // unit)[:, None]).reshape(len(units), -1)
-        is_shared = access.buffer.space is Space.SHARED
+        is_shared = access.buffer.is_of_block
         fenced = None if is_shared else self._fenced_blocks
         return Lanes(
             *(units, stamps, self._clocks, numbers, is_shared, memory.cluster),
@@ -516,7 +524,7 @@ class Sanitizer(Watcher):
 
     def _check_written(self, memory: Memory, access: Access, shadow: Shadow, lanes: Lanes) -> None:
         nobody = np.ones(lanes.units.shape, np.bool_)
-        for touch in (Touch.WRITE, Touch.UPDATE):
+        for touch in (Touch.WRITE, Touch.UPDATE, Touch.COPY):
             if touch in shadow.stamps:
                 nobody &= lanes.find(shadow.stamps[touch]) < lanes.first_of_cluster
         if nobody.any():
@@ -561,7 +569,11 @@ class Sanitizer(Watcher):
         others = [op for op, known in self._ops.items() if known == number and stamp != SEVERAL_BLOCKS]
         details = [f"the other access: {_named(others[0])}"] if len(others) == 1 else []
         who = self._who(memory, stamp, lane)
-        what = f"{touch.value} {place} of {access.buffer.name}, which {who} {past or earlier.past}: a race"
+        begins, did = touch.value, past or earlier.past
+        if access.buffer.space is Space.TENSOR:
+            # Products and stores write it, not copies alone.
+            begins, did = begins.replace("copy to", "write"), did.replace("copies", "writes")
+        what = f"{begins} {place} of {access.buffer.name}, which {who} {did}: a race"
         memory.fail(access.op, lane, what, details)
 
     def _who(self, memory: Memory, stamp: int, lane: tuple[int, int]) -> str:
@@ -590,7 +602,7 @@ def _first(shape: tuple[int, ...], access: Access, unit: int, bad: Array) -> tup
     else:
         piece, rest = divmod(column, max(1, access.size // unit))
         start += int(access.pieces[piece]) + rest * unit
-    return (block, thread), f"byte {start}" if unit == 1 else f"bytes {start} to {start + unit - 1}"
+    return (block, thread), access.buffer.place(start, unit)
 
 
 def _address(buffer: Buffer) -> int:

@@ -16,7 +16,7 @@ from xla_emitters.dtypes import Array
 class Stalls:
     """Of one graph that is running.
 
-    polls   for each node, whether its op may answer that it waited in vain
+    polls   for each node, whether its op may answer that it waited in vain, or knows best what is missing
     lanes   node -> its lanes that were left behind
     known   node -> `Memory.changes` then
     tried   nodes that have run in vain since memory changed last, in their order; `changes`: of memory then

@@ -87,10 +87,13 @@ class ThreadClocks:
             self._tell(barrier, self.known[row][here].max(axis=0), came, epochs)
 
     def see_phase(self, named: Sequence[Named], landed: Mapping[tuple[int, int], Array], epochs: Array) -> None:
-        """Threads have seen phases of barriers in memory complete, for which copies of warps have landed, {barrier: bool (warps,)}."""
+        """Threads have seen phases of barriers in memory complete.
+
+        landed  barrier -> the warps whose copies were complete then, and complete it, bool (warps,); also of barriers that nobody has seen
+        """
+        for barrier, warps in landed.items():
+            self._tell(barrier, np.zeros(self.warps + 1, np.int64), warps, epochs)
         for lanes, barrier in named:
-            if barrier in landed:
-                self._tell(barrier, np.zeros(self.warps + 1, np.int64), landed[barrier], epochs)
             if (told := self.barriers.get(barrier)) is not None:
                 self.known = np.where(lanes[:, :, None], np.maximum(self.known, told), self.known)
 

@@ -75,7 +75,7 @@ class FunctionReader(ConstantReader):
         self.output: Attribute = VOID
         self.callees: dict[str, Token] = {}
         self._location = location
-        self._values: dict[str, SSAValue] = dict(zip(names, entry.args, strict=True))
+        self._values: dict[str, SSAValue] = dict(zip(names, entry.args, strict=False))
         self._forward: dict[str, tuple[SSAValue, Token]] = {}
         self._defined: dict[SSAValue, SSAValue] = {}
         self._blocks: dict[str, Block] = {}

@@ -21,7 +21,7 @@ from xla_emitters.dialects.mlir.llvm.memory_ops import ORDERINGS
 from xla_emitters.text.llvm_ir.function_reader import FunctionReader, instruction
 from xla_emitters.text.llvm_ir.llvm_constants import BINARY, CASTS
 from xla_emitters.text.llvm_ir.llvm_ir_lexer import LlvmTokenKind
-from xla_emitters.text.llvm_ir.llvm_types import VOID
+from xla_emitters.text.llvm_ir.llvm_types import MOST_PACKED_BITS, VOID
 
 # ---------------------------------------------------------------------------------------------- arithmetic
 
@@ -273,6 +273,8 @@ def switch(r: FunctionReader) -> None:
     ir_type = r.value_type()
     if not isa(ir_type, IntegerType):
         raise r.error("a switch is of an integer")
+    if ir_type.width.data > MOST_PACKED_BITS:
+        raise r.unsupported(f"a switch of {ir_type}")
     value = r.value(ir_type)
     r.comma()
     ways, numbers = [r.target()], list[int]()

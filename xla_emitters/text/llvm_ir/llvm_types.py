@@ -23,7 +23,9 @@ VOID = llvm.LLVMVoidType()
 POINTER = llvm.LLVMPointerType()
 MOST_BYTES = 1 << 30
 """Limit of one variable or value in memory."""
-_MOST_LANES, _MOST_BITS = 4096, 64
+_MOST_LANES, _MOST_BITS = 4096, 128
+MOST_PACKED_BITS = 64
+"""Limit of an integer in a vector or in the cases of a switch: xDSL's dense attributes hold no wider ones."""
 _FLOATS: dict[str, Attribute] = {"half": f16, "bfloat": bf16, "float": f32, "double": f64}
 _INTEGER = re.compile(r"i([1-9]\d{0,6})$")
 _SCALARS = (IntegerType, AnyFloat, llvm.LLVMPointerType)
@@ -106,6 +108,8 @@ class TypeReader:
         if is_vector:
             if not isinstance(element, _SCALARS) or not 0 < count <= _MOST_LANES:
                 raise self.error(f"a vector has 1 to {_MOST_LANES} numbers or pointers", opening)
+            if isinstance(element, IntegerType) and element.width.data > MOST_PACKED_BITS:
+                raise self.unsupported(f"a vector of {element}", opening)
             return VectorType[Attribute](element, [count])
         found = llvm.LLVMArrayType(count, element)
         self._check_size(found, opening)

@@ -280,16 +280,18 @@ def raise_kernel(
     *,
     arguments: Sequence[Mapping[str, Attribute]] | None = None,
     attributes: Mapping[str, Attribute] | None = None,
+    more_pointers: int = 0,
 ) -> builtin.ModuleOp:
     """The IR of one kernel.
 
     arguments   attributes of each argument, in place of the alignments that the text says
     attributes  attributes of the function, such as its launch
+    more_pointers  arguments after the parameters: arrays whose addresses others hold
     raises      ParseError for names and types that do not fit, Unsupported for what is not read, each with its place
     """
 
     def raised(function: LlvmFunction) -> tuple[llvm.FuncOp, Mapping[str, Token], Iterable[LlvmFunction]]:
-        reader, op = _raised(module, function)
+        reader, op = _raised(module, function, more_pointers if function is entry else 0)
         callees = list[LlvmFunction]()
         addresses = {name: token for name, token in reader.globals.items() if name in module.functions}
         for name, token in (reader.callees | addresses).items():
@@ -315,11 +317,11 @@ def raise_kernel(
     return whole
 
 
-def _raised(module: LlvmModule, function: LlvmFunction) -> tuple[FunctionReader, llvm.FuncOp]:
+def _raised(module: LlvmModule, function: LlvmFunction, more_pointers: int = 0) -> tuple[FunctionReader, llvm.FuncOp]:
     assert function.body is not None
-    types = [parameter.type for parameter in function.parameters]
+    types = [*(parameter.type for parameter in function.parameters), *[llvm.LLVMPointerType()] * more_pointers]
     entry = Block(arg_types=types)
-    for parameter, value in zip(function.parameters, entry.args, strict=True):
+    for parameter, value in zip(function.parameters, entry.args, strict=False):
         value.name_hint = hint_of(parameter.name)
     names = [parameter.name for parameter in function.parameters]
     location: Callable[[str], builtin.LocationAttr] = partial(LlvmModule.location, module)

@@ -149,13 +149,14 @@ def cvta(e: OpBuilder, i: Instruction, source: Operand | None) -> SSAValue:
         value = e.address_of(source)
     else:
         value = e.read(source, TYPES[source.type if isinstance(source, Register) else "b64"])
-    if space in WINDOWED and "to" in i.parts:
-        there = e.add(llvm.AddrSpaceCastOp(e.cast(value, POINTER), pointer_type(space)))
-        value = e.add(llvm.PtrToIntOp(there, i32))
-    elif space in WINDOWED:
-        here = e.add(llvm.AddrSpaceCastOp(e.to_window(value, space), POINTER))
-        value = e.add(llvm.PtrToIntOp(here, i64))
-    return value
+    if space not in WINDOWED:
+        return value
+    is_inward = "to" in i.parts
+    pointer = e.cast(value, POINTER) if is_inward else e.to_window(value, space)
+    there = pointer_type(space) if is_inward else POINTER
+    if pointer.type != there:
+        pointer = e.add(llvm.AddrSpaceCastOp(pointer, there))
+    return e.add(llvm.PtrToIntOp(pointer, i32 if is_inward else i64))
 
 
 # ---------------------------------------------------------------------------------------------- conversions

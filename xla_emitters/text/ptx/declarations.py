@@ -32,6 +32,8 @@ MOST_BYTES = 1 << 30
 _INFINITY = 0x7FF0 << 48
 _ZERO = re.compile(r"[0.]*([eE]|$)")
 _MOST_DIGITS = 80
+_MOST_NAMES = (1 << 32) - 1
+"""Limit of the count in `%r<10>`, which is ptxas's."""
 _PLAIN_NUMBERS = re.compile(r"\{\s*((?:0|[1-9]\d{0,18})(?:\s*,\s*(?:0|[1-9]\d{0,18}))*+)\s*\}")
 """A list of decimal numbers below 2^63."""
 
@@ -107,7 +109,10 @@ class Declarations:
         name = self.cursor.expect_kind(PtxTokenKind.NAME, f"the {of}'s name")
         if not self.cursor.accept("<"):
             return name, None
+        token = self.cursor.token
         count = self.integer(f"the number of {of}s")
+        if not 0 <= count <= _MOST_NAMES:
+            raise self.cursor.error(f"the number of {of}s must be 0 to {_MOST_NAMES}", token)
         self.cursor.expect(">", f"after the number of {of}s")
         return name, count
 

@@ -17,7 +17,7 @@ from xla_emitters.text.ptx.rows import row
 from xla_emitters.text.ptx.syntax import Instruction, Operand, OperandGroup, PtxLiteral, Register
 
 
-def _write(e: OpBuilder, i: Instruction, count: int, element: str, name: str, given: list[SSAValue]) -> None:
+def write_words(e: OpBuilder, i: Instruction, count: int, element: str, name: str, given: list[SSAValue]) -> None:
     """Writes the results of an intrinsic to the registers of the first operand."""
     word = _word_of(element)
     parts = registers_of(e, i, i.operands[0], count)
@@ -28,7 +28,7 @@ def _write(e: OpBuilder, i: Instruction, count: int, element: str, name: str, gi
         e.write(part, whole if count == 1 else e.field(whole, number))
 
 
-def _words(e: OpBuilder, i: Instruction, operand: Operand | None, count: int, element: str) -> list[SSAValue]:
+def words(e: OpBuilder, i: Instruction, operand: Operand | None, count: int, element: str) -> list[SSAValue]:
     """The registers of one operand as operands of an intrinsic."""
     return [e.read_as(part, _word_of(element)) for part in registers_of(e, i, operand, count)]
 
@@ -52,7 +52,7 @@ def mma(
         raise e.error(f"'{i.name}' takes {4 + wanted} operands, not {len(i.operands)}")
     elements = found.a, found.a, found.to
     each = zip((a, b, c), found.registers, elements, strict=True)
-    given = [value for operand, count, element in each for value in _words(e, i, operand, count, element)]
+    given = [value for operand, count, element in each for value in words(e, i, operand, count, element)]
     if found.scales:
         for scales, chosen in zip(more[::2], more[1::2], strict=True):
             given.append(e.read_as(scales, "b32"))
@@ -62,7 +62,7 @@ def mma(
         if not isinstance(metadata, Register) or not isinstance(selector, PtxLiteral):
             raise e.error(f"'{i.name}' has a register of metadata, and the number of the threads whose metadata count")
         given += [e.read_as(metadata, "b32"), e.read(selector, i32)]
-    _write(e, i, found.registers[2], found.to, i.name, given)
+    write_words(e, i, found.registers[2], found.to, i.name, given)
 
 
 def _wmma_of(e: OpBuilder, i: Instruction) -> tuple[str, Wmma]:
@@ -78,22 +78,22 @@ def wmma(e: OpBuilder, i: Instruction, *operands: Operand | None) -> None:
     name, found = _wmma_of(e, i)
     given, to = list[SSAValue](), found.fragments[3]
     for operand, fragment in zip(operands, found.fragments, strict=False):
-        given += _words(e, i, operand, fragment.registers, fragment.element)
-    _write(e, i, to.registers, to.element, name, given)
+        given += words(e, i, operand, fragment.registers, fragment.element)
+    write_words(e, i, to.registers, to.element, name, given)
 
 
 @row("wmma.load", ".=a?u", (), "*", pure=False)
 def wmma_load(e: OpBuilder, i: Instruction, *place: SSAValue) -> None:
     name, found = _wmma_of(e, i)
     (fragment,) = found.fragments
-    _write(e, i, fragment.registers, fragment.element, name, _with_stride(e, found, place))
+    write_words(e, i, fragment.registers, fragment.element, name, _with_stride(e, found, place))
 
 
 @row("wmma.store.d.sync.aligned", "=a.?u", (), "*", pure=False)
 def wmma_store(e: OpBuilder, i: Instruction, address: SSAValue, source: Operand | None, *stride: SSAValue) -> None:
     name, found = _wmma_of(e, i)
     (fragment,) = found.fragments
-    values = _words(e, i, source, fragment.registers, fragment.element)
+    values = words(e, i, source, fragment.registers, fragment.element)
     e.tell(name, *_with_stride(e, found, (address, *stride)), *values)
 
 
@@ -122,11 +122,11 @@ def wgmma(e: OpBuilder, i: Instruction, *operands: Operand | None) -> None:
         raise e.error(f"'{i.name}' ends with numbers: signs, and whether a matrix is transposed")
     signs, sides = numbers[:2] or [PtxLiteral(1)] * 2, numbers[2:]
     sides = [PtxLiteral(0)] * (2 - len(sides)) + sides
-    given = _words(e, i, i.operands[0], found.registers, found.to)
-    given += [e.read_as(of_a, "b64")] if in_memory else _words(e, i, of_a, 4, "b32")
+    given = words(e, i, i.operands[0], found.registers, found.to)
+    given += [e.read_as(of_a, "b64")] if in_memory else words(e, i, of_a, 4, "b32")
     given += [e.read_as(of_b, "b64"), e.read_as(scale_d, "pred")]
     given += [e.read(number, i32) for number in (*signs, *sides)]
-    _write(e, i, found.registers, found.to, i.name, given)
+    write_words(e, i, found.registers, found.to, i.name, given)
 
 
 row("wgmma.fence.sync.aligned", "=", to="", pure=False)  # registers are read when a product is issued
@@ -157,14 +157,14 @@ def ldmatrix(e: OpBuilder, i: Instruction, address: SSAValue) -> None:
     count, name = _without_space(i)
     if ("b8x16" in i.parts) == ("b8" in i.parts or "b16" in i.parts) or count * (1 + ("m16n16" in i.parts)) > 4:
         raise e.unsupported(f"'{i.name}'")
-    _write(e, i, count * (1 + ("m16n16" in i.parts)), "b32", name, [address])
+    write_words(e, i, count * (1 + ("m16n16" in i.parts)), "b32", name, [address])
 
 
 @row("stmatrix.sync.aligned", "=a.", {"b16"}, f"{_SHARED} x1 x2 x4 trans", needs="m8n8", pure=False)
 @row("stmatrix.sync.aligned.m16n8", "=a.", {"b8"}, f"{_SHARED} x1 x2 x4", needs="trans", pure=False)
 def stmatrix(e: OpBuilder, i: Instruction, address: SSAValue, source: Operand | None) -> None:
     count, name = _without_space(i)
-    e.tell(name, address, *_words(e, i, source, count, "b32"))
+    e.tell(name, address, *words(e, i, source, count, "b32"))
 
 
 row("movmatrix.sync.aligned.m8n8.trans", "u=u", {"b16"}, pure=False)

@@ -50,7 +50,7 @@ from xla_emitters.text.ptx.syntax import (
 SPACES = {"generic": 0, "global": 1, "shared": 3, "const": 4, "local": 5}
 """Space -> LLVM's number of it."""
 _READ_SPECIAL = ("mov", "cvt", "st")
-WINDOWED = ("shared", "local", "const")
+WINDOWED = ("shared", "local", "const", "param")
 _FAMILIES = {"tid": nvvm.THREAD_ID, "ntid": nvvm.BLOCK_DIM, "ctaid": nvvm.BLOCK_ID, "nctaid": nvvm.GRID_DIM}
 _ALONE = {"laneid": nvvm.LaneIdOp, "warpid": nvvm.WarpIdOp}
 _CLOCKS = {
@@ -102,8 +102,8 @@ def hint_of(name: str) -> str | None:
 
 
 def pointer_type(space: str) -> llvm.LLVMPointerType:
-    """`!llvm.ptr<3>` for shared memory ...; `!llvm.ptr` for global and generic addresses."""
-    return llvm.LLVMPointerType(builtin.IntAttr(SPACES[space])) if space in WINDOWED else POINTER
+    """`!llvm.ptr<3>` for shared memory ...; `!llvm.ptr` for global and generic addresses, and for a kernel's parameters."""
+    return llvm.LLVMPointerType(builtin.IntAttr(SPACES[space])) if SPACES.get(space, 0) > SPACES["global"] else POINTER
 
 
 class OpBuilder:
@@ -502,7 +502,7 @@ class OpBuilder:
     def space_of(self, name: str) -> str:
         """Where a variable is. The address of a function's parameter is in its stack frame, so in .local."""
         if name in self.parameters:
-            return "generic" if self.function.is_entry else "local"
+            return "param" if self.function.is_entry else "local"
         if self._is_function(name):
             return "generic"
         space = self.variable(name).space

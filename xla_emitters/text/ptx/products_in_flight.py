@@ -1,9 +1,11 @@
-"""Registers of products that are not there yet: used after `wgmma.mma_async` without a `wgmma.wait_group` on any way in between.
+"""Registers that are not written yet: used after `wgmma.mma_async`, or `tcgen05.ld`, without a wait in between.
 
-    wgmma.mma_async ... {%f1, ...};  wgmma.commit_group;  add.f32 %f9, %f1, %f2;        uses %f1
+    wgmma.mma_async ... {%f1, ...};  wgmma.commit_group;  add.f32 %f9, %f1, %f2;        uses %f1: a fault
+    tcgen05.ld ... {%f1, ...}, [%r1];  add.f32 %f9, %f1, %f2;                           uses %f1: the load is complete then
 
-Only what is in flight on all ways to an instruction is reported. A `mov` of such a register makes another one: ptxas takes it as a name.
-Source: PTX ISA 8.8, 9.7.15.7 "Asynchronous wgmma.wait_group".
+Of `wgmma` only what is in flight on all ways to an instruction is reported. Triton 3.9 and NVIDIA's CuTe 4.8 use what `tcgen05.ld` loads
+without `tcgen05.wait::ld`, which they leave to what must be ordered after the load. A `mov` of such a register makes another one: ptxas
+takes it as a name. Source: PTX ISA 8.8, 9.7.15.7 "Asynchronous wgmma.wait_group".
 """
 
 from __future__ import annotations
@@ -15,15 +17,16 @@ from xla_emitters.text.ptx.flow import Flow, PtxBlock
 from xla_emitters.text.ptx.syntax import Instruction, PtxLiteral, Register
 
 _State: TypeAlias = tuple[frozenset[Register], ...]
-"""The registers of each group that may be in flight, oldest first; the last group is open."""
+"""The registers that may be in flight: those of loads, then those of each group of products, oldest first; the last group is open."""
 _NONE: frozenset[Register] = frozenset()
+PRODUCT, LOAD = "wgmma", "tcgen05.ld"
 
 
-def unwaited_registers(flow: Flow) -> dict[int, Register]:
-    """id of an instruction -> a register that it uses too early."""
-    if not any(instruction.parts[0] == "wgmma" for node in flow.nodes for instruction in node.instructions):
+def unwaited_registers(flow: Flow) -> dict[int, tuple[str, Register]]:
+    """id of an instruction -> a register that it uses before it was waited for, behind what writes it."""
+    if not any(_writer(instruction) for node in flow.nodes for instruction in node.instructions):
         return {}
-    at_start: dict[PtxBlock, _State] = {flow.nodes[0]: (_NONE,)}
+    at_start: dict[PtxBlock, _State] = {flow.nodes[0]: (_NONE, _NONE)}
     pending = [flow.nodes[0]]
     while pending:
         node = pending.pop()
@@ -36,24 +39,37 @@ def unwaited_registers(flow: Flow) -> dict[int, Register]:
             if merged != known:
                 at_start[way] = merged
                 pending.append(way)
-    found = dict[int, Register]()
+    found = dict[int, tuple[str, Register]]()
     for node, state in at_start.items():
         for instruction in node.instructions:
-            written, read = flow.touched(instruction)
-            if instruction.parts[0] not in ("mov", "wgmma"):
-                early = [register for register in (*read, *written) if any(register in group for group in state)]
-                found |= {id(instruction): register for register in early[:1]}
+            if (used := _used(flow, state, instruction)) is not None:
+                found[id(instruction)] = LOAD if used in state[0] else PRODUCT, used
             state = _after(flow, state, instruction)
     return found
 
 
+def _used(flow: Flow, state: _State, instruction: Instruction) -> Register | None:
+    """A register in flight that an instruction uses."""
+    if instruction.parts[0] == "mov" or _writer(instruction):
+        return None
+    written, read = flow.touched(instruction)
+    return next((register for register in (*read, *written) if any(register in group for group in state)), None)
+
+
+def _writer(instruction: Instruction) -> str:
+    """What writes registers after it was issued; "" for what has written its registers at once."""
+    if instruction.parts[0] == PRODUCT:
+        return PRODUCT
+    return LOAD if instruction.parts[:2] == ("tcgen05", "ld") else ""
+
+
 def _common(a: _State, b: _State) -> _State:
-    """What is in flight in both states, newest groups first."""
-    pairs = zip_longest(reversed(a), reversed(b), fillvalue=_NONE)
+    """The loads of either, and the products that are in flight in both, newest groups first."""
+    pairs = zip_longest(reversed(a[1:]), reversed(b[1:]), fillvalue=_NONE)
     groups = [one & other for one, other in pairs]
     while len(groups) > 1 and not groups[-1]:
         groups.pop()
-    return tuple(reversed(groups))
+    return (a[0] | b[0], *reversed(groups))
 
 
 def _after(flow: Flow, state: _State, instruction: Instruction) -> _State:
@@ -61,15 +77,21 @@ def _after(flow: Flow, state: _State, instruction: Instruction) -> _State:
     if parts[0] == "mov":
         written, read = flow.touched(instruction)
         return tuple(group | set(written) if not group.isdisjoint(read) else group - set(written) for group in state)
-    if parts[0] != "wgmma":
+    if _used(flow, state, instruction) in state[0]:
+        state = (_NONE, *state[1:])
+    if parts[0] not in (PRODUCT, "tcgen05"):
         return state
-    *closed, opened = state
+    loaded, *closed, opened = state
     match parts[1], instruction.operands:
+        case "ld", _:
+            return (loaded | set(flow.touched(instruction)[0]), *closed, opened)
+        case "wait::ld", _:
+            return (_NONE, *closed, opened)
         case "mma_async", _:
-            return (*closed, opened | set(flow.touched(instruction)[0]))
+            return (loaded, *closed, opened | set(flow.touched(instruction)[0]))
         case "commit_group", _:
-            return (*closed, opened, _NONE)
+            return (loaded, *closed, opened, _NONE)
         case "wait_group", (PtxLiteral(value=most),):
-            return (*closed[max(0, len(closed) - most) :], opened)
+            return (loaded, *closed[max(0, len(closed) - most) :], opened)
         case _:
             return state

@@ -22,7 +22,16 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.errors import DataError, ParseError, Unsupported
 from xla_emitters.support.source import Source
-from xla_emitters.text.ptx import arithmetic, asynchronous, bodies, conversions, matrices, memory_rows, threads
+from xla_emitters.text.ptx import (
+    arithmetic,
+    asynchronous,
+    bodies,
+    conversions,
+    matrices,
+    memory_rows,
+    tensor_memory,
+    threads,
+)
 from xla_emitters.text.ptx.flow import Flow, PtxBlock
 from xla_emitters.text.ptx.op_builder import (
     POINTER,
@@ -35,7 +44,7 @@ from xla_emitters.text.ptx.op_builder import (
     hint_of,
     pointer_type,
 )
-from xla_emitters.text.ptx.products_in_flight import unwaited_registers
+from xla_emitters.text.ptx.products_in_flight import LOAD, unwaited_registers
 from xla_emitters.text.ptx.rows import BITS, CARRY, EXITED, emit, row_of
 from xla_emitters.text.ptx.syntax import (
     RESERVED,
@@ -55,7 +64,7 @@ from xla_emitters.text.ptx.syntax import (
     registers_in,
 )
 
-TABLES = (arithmetic, asynchronous, bodies, conversions, matrices, memory_rows, threads)
+TABLES = (arithmetic, asynchronous, bodies, conversions, matrices, memory_rows, tensor_memory, threads)
 """The modules that fill the table of rows when they are imported."""
 MOST_SHARED = 48 << 10
 """Limit of static shared memory of a block, in bytes."""
@@ -273,8 +282,9 @@ class Raised:
                 e.set(register, value)
             for instruction in node.instructions:
                 e.at(instruction)
-                if (register := self.unwaited.get(id(instruction))) is not None:
-                    e.tell(f"wgmma.unwaited.{register.name}")
+                if (early := self.unwaited.get(id(instruction))) is not None:
+                    writer, register = early
+                    e.tell("tcgen05.loaded" if writer == LOAD else f"unwaited.{writer} {register.name}")
                 emit(e, instruction)
             if node.end is not None:
                 e.at(node.end)

@@ -190,7 +190,7 @@ def _likely(parts: tuple[str, ...]) -> str:
 
 
 WITHOUT_ROW = frozenset("istypep suld suq sured sust tcgen05 tex tld4 txq".split())
-"""Instructions of the ISA that are not read: their names are no misspellings of others."""
+"""Families of the ISA of which some are not read, or all: their names are no misspellings of others."""
 
 
 def _fault_of(row: PtxRow, parts: tuple[str, ...]) -> str:

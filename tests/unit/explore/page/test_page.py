@@ -29,6 +29,7 @@ from xla_emitters.explore.page.write import page_html
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.program import Program
 from xla_emitters.program.outline import Work
+from xla_emitters.tools import page_index
 from xla_emitters.tools.main import main
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
@@ -149,8 +150,14 @@ def texts_of(unit: dict[str, Any]) -> list[str]:
     return [f"{step['name']} {step['stage'] or ''}".strip() for step in unit["steps"] if step["text"] is not None]
 
 
-def test_only_the_dearest_kernels_have_every_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each kernel has the first and the last IR and its code; that of the passes between is in the page for as many as were asked for."""
+def test_only_the_dearest_kernels_have_every_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each kernel has the first and the last IR and its code; that of the passes between is in the page for as many as were asked for.
+
+    All in this process: another one would start an LLVM of its own.
+    """
+    monkeypatch.setattr(page_index, "thread_count", lambda: 1)
     path, two = tmp_path / "page.html", tmp_path / "two.mlir"
     two.write_text("""
       func.func public @main(%x: tensor<?xf32>, %y: tensor<?x4xf32>) -> (tensor<?xf32>, tensor<?x4xf32>) {

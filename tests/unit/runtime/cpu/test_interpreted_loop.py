@@ -182,7 +182,7 @@ def test_long_iterations_leave_python_time_for_signals(
     """A call of machine code is as many iterations as take little time: Python handles Ctrl-C between two calls."""
     clock, calls = count(), list[int]()
     monkeypatch.setattr(interpreted_loop, "perf_counter", lambda: next(clock) * seconds)
-    program, inputs = xe.compile(SCAN), drawn(200)
+    program, inputs = xe.compile(SCAN, record="none"), drawn(200)
     frame = frame_of(program, inputs)
     frame.run(inputs)  # the next one knows how much memory it takes: nothing else stops it
     loop: Any = loop_in(frame)
@@ -235,7 +235,7 @@ def test_a_loop_with_a_branch() -> None:
         stablehlo.return %product : tensor<4xf32>
       }) : (tensor<i32>) -> tensor<4xf32>""",
     )
-    program, (x, a, b) = xe.compile(branch), drawn(9)
+    program, (x, a, b) = xe.compile(branch, record="none"), drawn(9)
     assert loop_in(frame_of(program, [x, a, b]))
     # The first iteration does not halve.
     wanted = scanned(x[1:], b, a + x[0])
@@ -270,7 +270,7 @@ func.func public @main(%x: tensor<?xf32>, %a: tensor<f32>) -> (tensor<f32>, tens
 
 
 def test_numbers_beyond_63_bits() -> None:
-    program = xe.compile(LARGE)
+    program = xe.compile(LARGE, record="none")
     for trips in (1, 3, 9):
         k, a = 1 << 63, np.float32(1)
         for _ in range(trips):

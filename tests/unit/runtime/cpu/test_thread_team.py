@@ -146,7 +146,7 @@ def test_without_posix_threads_one_thread_computes(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(thread_team, "TEAM_IR", thread_team.TEAM_IR.replace("@pthread_cond_wait", "@no_cond_wait"))
     monkeypatch.setattr(thread_team, "process_team", thread_team.process_team.__wrapped__)
     monkeypatch.setattr(block_threads, "thread_count", lambda: 2)
-    loaded = lowerings_of(xe.compile(SCAN)).loaded
+    loaded = lowerings_of(xe.compile(SCAN, record="none")).loaded
     frame = loaded.frame(loaded.bind([each.shape for each in drawn(0)]))
     assert not any(isinstance(kept, Job) for kept in frame.kept)
     np.testing.assert_allclose(frame.run(drawn(0))[0], scanned(*drawn(0))[0], rtol=1e-6, atol=1e-6)
@@ -230,7 +230,7 @@ def three_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("three_threads")
 def test_a_scan_whose_launches_threads_share() -> None:
-    loaded = lowerings_of(xe.compile(SCAN)).loaded
+    loaded = lowerings_of(xe.compile(SCAN, record="none")).loaded
     frame = loaded.frame(loaded.bind([each.shape for each in drawn(0)]))
     assert sum(isinstance(run, InterpretedLoop) for run in frame.code) == 1
     assert any(isinstance(kept, Job) for kept in frame.kept)
@@ -243,7 +243,7 @@ def test_a_scan_whose_launches_threads_share() -> None:
 def test_a_loop_that_data_end() -> None:
     x, least = np.full(1 << 20, 1, np.float32), np.array(0.001, np.float32)
     x[7] = 1000
-    loaded = lowerings_of(xe.compile(UNTIL)).loaded
+    loaded = lowerings_of(xe.compile(UNTIL, record="none")).loaded
     frame = loaded.frame(loaded.bind([x.shape, ()]))
     assert sum(isinstance(run, InterpretedLoop) for run in frame.code) == 1
     assert any(isinstance(kept, Job) for kept in frame.kept)

@@ -83,22 +83,20 @@ def test_a_write_behind_reads_of_many():
     assert "which threads of its block read: a race" in message
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        EXCHANGE.replace("into %empty[%t]", "into %empty[%c1]").replace("%full[%reversed]", "%full[%c1]"),
-        EXCHANGE.replace("into %empty[%t]", "into %empty[%c1]")
-        .replace("insert %v", "insert %same")
-        .replace("%empty =", "%same = arith.constant 7 : i32\n%empty =")
-        .replace("%full[%reversed]", "%full[%c1]"),
-    ],
-    ids=["values", "one value"],
+ONE_ELEMENT = EXCHANGE.replace("into %empty[%t]", "into %empty[%c1]").replace("%full[%reversed]", "%full[%c1]")
+ONE_VALUE = ONE_ELEMENT.replace("insert %v", "insert %same").replace(
+    "%empty =", "%same = arith.constant 7 : i32\n%empty ="
 )
-def test_two_threads_that_write_one_element(text):
-    message = fault(text).message
-    assert (
-        "in block 0, thread 0 writes bytes 4 to 7 of the shared tensor<64xi32>, which thread 63 of its block" in message
-    )
+
+
+def test_two_threads_that_write_one_element():
+    """The same value too, but in one instruction."""
+    where = "in block 0, thread 0 writes bytes 4 to 7 of the shared tensor<64xi32>, which thread"
+    assert f"{where} 63 of its block" in fault(ONE_ELEMENT).message
+    run(ONE_VALUE)
+    again = "%again = tensor.insert %same into %filled[%c1] : tensor<64xi32>\n  %full ="
+    text = ONE_VALUE.replace("%full =", again).replace("sync_threads %filled", "sync_threads %again")
+    assert f"{where}s of its block wrote: a race" in fault(text).message
 
 
 def test_shared_memory_of_two_blocks_is_not_one():

@@ -26,10 +26,10 @@ NUMBERS = (
 WORDS = (
     *("%x", "%0", "@f", "!5", "!dbg", "#0", ";", ",", "{", "}", "[", "]", "(", ")", "<", ">", "=", ":", "x", "...", "*", "|"),
     *("br", "ret", "phi", "call", "poison", "undef", "null", "zeroinitializer", "splat", "asm", "label", "é", "\0", '"', "\\"),
-    *("i1", "i64", "i9999999", "i0", "i65", "ptr", "label", "metadata", "token", "fp128", "define", "declare", "align", "addrspace(3)"),
+    *("i1", "i64", "i9999999", "i0", "i129", "ptr", "label", "metadata", "token", "fp128", "define", "declare", "align", "addrspace(3)"),
 )  # fmt: skip
 TYPES = (
-    *("i1", "i8", "i16", "i32", "i64", "i17", "half", "bfloat", "float", "double", "ptr", "ptr addrspace(3)", "ptr addrspace(9)"),
+    *("i1", "i8", "i16", "i32", "i64", "i128", "half", "bfloat", "float", "double", "ptr", "ptr addrspace(3)", "ptr addrspace(9)"),
     *("void", "<4 x float>", "<0 x i32>", "<99999999 x i8>", "[2 x i32]", "[99999999999 x i8]", "{ i32, i1 }", "{}", "<{ i8 }>"),
     *("[1000000 x [1000000 x i8]]", "{" * 3000, "[2 x " * 60 + "i8" + "]" * 60, "<2 x ptr>", "<vscale x 2 x i32>", "%named"),
 )  # fmt: skip

@@ -186,6 +186,15 @@ def test_what_is_refused_by_name(body: str, message: str) -> None:
     assert caught.value.place.text == body.partition("\n")[0]
 
 
+@pytest.mark.parametrize("name", ["bitreverse", "bswap"])
+def test_bits_of_more_than_64_are_not_permuted(name: str) -> None:
+    body = f"""%x = zext i32 %a0 to i128
+%y = call i128 @llvm.{name}.i128(i128 %x)
+%d = trunc i128 %y to i32"""
+    with pytest.raises(Unsupported, match="a permutation of the bits of i128"):
+        executed(body, INTEGERS, result=np.int32)
+
+
 SUM = """@tile = private addrspace(3) global [64 x i32] undef, align 16
 define ptx_kernel void @k(ptr %x) #0 {
   %i = tail call i32 @llvm.nvvm.read.ptx.sreg.tid.x(), !range !1

@@ -34,6 +34,23 @@ def test_integers(words: str, wanted: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize(
+    ("extend", "shift", "of"), [("zext", "lshr", np.uint64), ("sext", "ashr", np.int64)], ids=["unsigned", "signed"]
+)
+def test_the_upper_half_of_a_product_of_128_bits(extend: str, shift: str, of: type) -> None:
+    """What LLVM makes of `mulhi` for 64 bits."""
+    given = [np.array([2**63 - 1, 12345678901234567, 3], of), np.array([2**62 + 5, 2**55, 7], of)]
+    if of is np.int64:
+        given[1] = -given[1]
+    body = f"""%x = {extend} i64 %a0 to i128
+%y = {extend} i64 %a1 to i128
+%product = mul i128 %x, %y
+%high = {shift} i128 %product, 64
+%d = trunc i128 %high to i64"""
+    wanted = [int(x) * int(y) >> 64 for x, y in zip(*given, strict=True)]
+    assert executed(body, *given, result=of).tolist() == wanted
+
+
+@pytest.mark.parametrize(
     ("words", "wanted"),
     [("shl nsw", [8, 16, -16]), ("lshr exact", [0, 1, 0x3FFFFFFF]), ("ashr", [0, 1, -1])],
 )

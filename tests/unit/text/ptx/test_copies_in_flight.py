@@ -123,4 +123,4 @@ def test_registers_of_a_product(body: str, early: list[str]) -> None:
     (entry,) = module.entries
     raised = Raised(module, entry, ())
     flow = Flow(module.source, entry, raised.touched)
-    assert [register.name for register in unwaited_registers(flow).values()] == early
+    assert [register.name for _, register in unwaited_registers(flow).values()] == early

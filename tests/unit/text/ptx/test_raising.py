@@ -310,6 +310,8 @@ FAULTS = {
     "ld.global.f16 %d, [%at0];": "'.f16' of 'ld.global.f16' is not supported",
     ".reg .b32 %d; .reg .b32 %d;": "register '%d' is declared twice",
     ".reg .b32 %z<3>; .reg .b64 %z<2>;": "registers '%z' are declared twice",
+    ".reg .b32 %z<4294967296>;": "the number of registers must be 0 to 4294967295",
+    ".reg .b32 %z<-1>;": "the number of registers must be 0 to 4294967295",
     ".reg .b32.b64 %z;": "'.b64' is no type of a register",
     "shl.b32 %d, %a0, 08;": "an octal number has no 8 and no 9",
     "add.f32 %d, %a0, 1e400;": "the number does not fit into 64 bits",

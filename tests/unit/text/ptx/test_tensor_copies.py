@@ -181,6 +181,45 @@ def test_a_map_that_the_kernel_changes() -> None:
     np.testing.assert_array_equal(found[1][128:], in_shared(box_of(array[:15], (8, 16), (8, 16), (1, 1)), 64))
 
 
+def test_a_warp_that_stores_one_box() -> None:
+    """Its threads store the same bytes, once; another warp that does is in a race with it; updates are made by all."""
+    array, how = drawn((8, 8), np.int32), {"bytes": 256, "rank": 2, "at": "0, 0"}
+    by_all = STORE.format(**how).replace("@!%p1 bra END; ", "")
+    arrays, tensor_map = [np.zeros((8, 8), np.int32), array], TensorMap(box=(8, 8))
+    np.testing.assert_array_equal(executed(IN.format(**how), by_all, arrays, tensor_map, 256)[0], array)
+    added = by_all.replace("cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor").replace("cta.tile", "cta.add.tile")
+    np.testing.assert_array_equal(executed(IN.format(**how), added, arrays, tensor_map, 256)[0], 32 * array)
+    kernel = PtxKernel.read(HEAD + BODY.format(issue=IN.format(**how), after=by_all), "t.ptx")
+    verdict = kernel.check(
+        [*arrays, np.zeros(4, np.uint32)], launch_of("1x64")[0], shared_bytes=256, tensor_maps={0: tensor_map}
+    )
+    assert (
+        "thread 32 writes bytes 0 to 3 of the array of tensor map p0, which thread 0 of its block wrote: a race"
+        in verdict.summary
+    )
+
+
+def packed(elements: np.ndarray) -> np.ndarray:
+    """Numbers of four bits, two in a byte, the first one in its low bits."""
+    return (elements[..., ::2] | elements[..., 1::2] << 4).astype(np.uint8)
+
+
+@pytest.mark.parametrize("at", [(5, 64), (-2, 160)])
+def test_elements_of_four_bits(at: tuple[int, int]) -> None:
+    elements = np.random.default_rng(1).integers(0, 16, (20, 192))
+    values = packed(box_of(elements, at, (8, 128), (1, 1)))
+    how = {"bytes": values.nbytes, "rank": 2, "at": f"{at[1]}, {at[0]}"}
+    tensor_map = tensor_map_of("p0:b4x16[20,192],box=8x128,swizzle=64")[1]
+    arrays = [packed(elements), np.zeros(values.nbytes, np.uint8)]
+    found = executed(LOAD.format(**how), OUT.format(**how), arrays, tensor_map, values.nbytes)
+    np.testing.assert_array_equal(found[1], in_shared(values, 64))
+    assert TensorMap((8, 128), element="b4x16").encoded(arrays[0], 0).tobytes()[8:16] == b"\xc0\0\0\0\x14\0\0\0"
+    with pytest.raises(ExecutionError, match="copies half a byte, 128 elements from 65 of 192"):
+        executed(LOAD.format(**how).replace(f"{{{at[1]},", "{65,"), "", arrays, tensor_map, values.nbytes)
+    with pytest.raises(DataError, match="has whole bytes"):
+        executed("", "", arrays, TensorMap((8, 128), element="b4x16", shape=(20, 191)), 0)
+
+
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
