@@ -832,12 +832,29 @@ def _of_networks(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
             counts = counts[..., None] * (held if divisor is None else jnp.ones_like(held))
         return lax.div(total, jnp.broadcast_to(counts.astype(x.dtype), total.shape))
 
+    def smoothed(method: str) -> Row:
+        """A picture of another size, each element of which is a mean of those that it stands for; JAX's kernels are PyTorch's."""
+
+        def resized(x: Any, size: Any, align_corners: bool, factors: Any = None) -> Any:
+            if align_corners:
+                raise NotImplementedError("align_corners and antialias at once")
+            before = x.shape[-2:]
+            size = size or [math.floor(extent * factor) for extent, factor in zip(before, factors, strict=True)]
+            scale = factors or [after / extent for after, extent in zip(size, before, strict=True)]
+            axes, wide = (x.ndim - 2, x.ndim - 1), jnp.promote_types(x.dtype, "float32")
+            how = jnp.asarray(scale, wide), jnp.zeros(2, wide), method
+            return jax.image.scale_and_translate(x, (*x.shape[:-2], *size), axes, *how, antialias=True)
+
+        return rounded_once(jax, resized)
+
     pools = {
         **dict.fromkeys((aten.max_pool2d_with_indices.default, aten.max_pool3d_with_indices.default), max_pool),
         **dict.fromkeys((aten.avg_pool1d, aten.avg_pool2d, aten.avg_pool3d), rounded_once(jax, mean_pool)),
     }
     return {
         **pools,
+        aten._upsample_bilinear2d_aa.vec: smoothed("linear"),
+        aten._upsample_bicubic2d_aa.vec: smoothed("cubic"),
         aten._embedding_bag.default: bag,
         aten._embedding_bag_forward_only.default: bag,
         aten.scaled_dot_product_attention.default: attention,

@@ -303,6 +303,15 @@ def test_overloads_that_torchax_takes_for_others(torch: Any) -> None:
     is_as_pytorch(torch, function, torch.randn(1, 2, 5, 7), torch.randn(4, 1, 1, 3), torch.tensor([3, 0]), bound=1e-6)
 
 
+@pytest.mark.parametrize("method", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("how", [{"size": (3, 11)}, {"scale_factor": (0.5, 1.6)}])
+def test_pictures_become_smaller_without_steps(torch: Any, method: str, how: dict[str, Any]) -> None:
+    def function(x: Any) -> Any:
+        return torch.nn.functional.interpolate(x, mode=method, antialias=True, **how)
+
+    is_as_pytorch(torch, function, torch.randn(2, 3, 8, 7), bound=1e-5)
+
+
 def test_the_larger_and_the_smaller_of_two(torch: Any) -> None:
     def function(x: Any, y: Any, whole: Any) -> Any:
         return torch.max(x, y), torch.min(x, y), torch.max(whole, whole[2]), torch.min(x > 0, y > 0)
