@@ -72,6 +72,12 @@ def assert_means_the_same(modules: Sequence[str]) -> set[str]:
     return names
 
 
+def assert_generic_form_is_read(modules: Sequence[str]) -> None:
+    """What MLIR prints of each module in its generic form means to us what it means to MLIR."""
+    wanted = generic_text(modules)
+    assert generic_text([print_ir(parse_ir(text)) for text in wanted]) == wanted
+
+
 def mlir_reads(text: str) -> bool:
     """Whether `mlir-opt` takes the text."""
     done = subprocess.run([mlir_opt()], input=text, capture_output=True, text=True, timeout=60, check=False)

@@ -89,8 +89,7 @@ def test_a_child_without_ptx_is_replaced(monkeypatch: pytest.MonkeyPatch, dies: 
     assert compiled(text, record="none", cache=False, jobs=2).kernels == alone.kernels
 
 
-@pytest.mark.parametrize("jobs", [2, 3])
-@pytest.mark.parametrize(("opcode", "joined"), [("tanh", True), ("sine", False)])
+@pytest.mark.parametrize(("opcode", "joined", "jobs"), [("tanh", True, 3), ("sine", False, 2)])
 def test_ptx_of_several_processes(monkeypatch: pytest.MonkeyPatch, opcode: str, joined: bool, jobs: int) -> None:
     """Each process makes PTX of its kernels; sines share libdevice's table, so that one process makes it all."""
     text = module(12).replace(" add(p, b)", f" {opcode}(p)")

@@ -59,6 +59,12 @@ def test_products_and_sums_of_what_the_launch_passes(body: str, blocks: int, n: 
     assert exceeds(body, blocks, n, m) is answer
 
 
+@pytest.mark.parametrize(("body", "bits"), [("", 31), (LINEAR, 22), (INNER, 15), ("%i = arith.shli %n, %m : index", 0)])
+def test_numbers_of_so_many_bits_are_safe_and_larger_ones_are_not(body: str, bits: int) -> None:
+    """By hand: 256 n + 256, and n (n + 255), are below 2**31; nothing is known of a shift."""
+    assert bounds_of(body).safe_up_to((256, 1, 1)) == (1 << bits) - 1
+
+
 def test_coordinates_are_below_their_sizes() -> None:
     """The row of an element times the size of a row is no larger than the element's number."""
     body = "%r, %c = affine.delinearize_index %n into (4096) : index, index\n%i = arith.muli %r, %m : index"

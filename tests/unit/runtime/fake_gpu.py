@@ -51,7 +51,7 @@ def fake_cupy() -> Iterator[ModuleType]:
     cupy_platform.load_module.cache_clear()
 
 
-def program_for_fake(source: Path | str, record: str = "none") -> Program:
+def program_for_fake(source: Path | str, record: str = "stages") -> Program:
     """A program with unknown sizes."""
     program = xe.compile(source, record=record)
     assert isinstance(program, Program)

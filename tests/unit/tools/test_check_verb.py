@@ -214,13 +214,13 @@ def test_a_file_that_takes_too_long_has_failed(tmp_path: Path) -> None:
         "b { i = s32[] parameter(0)\n  o = s32[] constant(1)\n  ROOT j = s32[] add(i, o) }\n"
         "ENTRY e { i = s32[] constant(0)\n  ROOT w = s32[] while(i), condition=c, body=b }\n"
     )
-    words = ("--max-iterations", "1000000000", "--timeout", "3", "-j", "2", "--stages", "hlo")
+    words = ("--max-iterations", "1000000000", "--timeout", "1.5", "-j", "2", "--stages", "hlo")
     code, rows, err = run(tmp_path / "loop.hlo", NEGATE, *words)
     assert code == 1
-    assert rows[0].split("  ")[-1] == "not run: took longer than 3 s"
+    assert rows[0].split("  ")[-1] == "not run: took longer than 1.5 s"
     assert rows[1].split()[1] == "ok"
     assert rows[2] == "1 of 2 files ok, 1 failed"
-    assert err == f"error: [check] {tmp_path / 'loop.hlo'}: took longer than 3 s\n"
+    assert err == f"error: [check] {tmp_path / 'loop.hlo'}: took longer than 1.5 s\n"
 
 
 def test_what_xla_dumped(tmp_path: Path) -> None:

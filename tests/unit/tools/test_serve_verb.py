@@ -10,6 +10,7 @@ import struct
 import threading
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from in_process import messages, written
 from xla_emitters.explore.page.write import served_html
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.program import Program
+from xla_emitters.tools import page_index
 from xla_emitters.tools.page_server import PageServer, files_of
 from xla_emitters.tools.served import Answerer, Asked, answer
 
@@ -51,6 +53,18 @@ FOR_DEVICES = """module @m attributes {mhlo.num_replicas = 4 : i32} {
   }
 }
 """
+
+
+@pytest.fixture(autouse=True)
+def in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels of a program are compiled here: other processes would start an LLVM each."""
+    monkeypatch.setattr(page_index, "thread_count", lambda: 1)
+
+
+@cache
+def judged_hlo() -> dict[str, Any]:
+    """The whole answer to the text of HLO."""
+    return answer(Asked("m.hlo", HLO, part="judged"), CompileOptions())
 
 
 @contextmanager
@@ -92,7 +106,7 @@ def test_a_program_for_devices_is_taken_as_run_takes_it() -> None:
 
 
 def test_a_text_becomes_the_data_of_its_page() -> None:
-    found = answer(Asked("m.hlo", HLO, part="judged"), CompileOptions())
+    found = judged_hlo()
     index, (unit,) = found["index"], found["index"]["units"]
     assert index["verdict"]["ok"]
     assert unit["launch"]["block"] == (128, 1, 1)
@@ -105,7 +119,7 @@ def test_a_text_becomes_the_data_of_its_page() -> None:
 
 
 def test_a_replaced_kernel_is_judged_and_its_thread_named() -> None:
-    found = answer(Asked("m.hlo", HLO), CompileOptions())
+    found = judged_hlo()
     (step,) = (step for step in found["index"]["units"][0]["steps"] if step["stage"] == "scf")
     wrong = found["chunks"][step["text"]].replace("3.000000e+00", "4.000000e+00")
     judged = answer(Asked("m.hlo", HLO, replaced=[("scf", wrong)], part="judged"), CompileOptions())
@@ -118,7 +132,7 @@ def test_a_replaced_kernel_is_judged_and_its_thread_named() -> None:
 def test_the_price_and_one_stage_come_first() -> None:
     """The price is that of `cost`; a kernel edited wrongly is found; the page of a program has its stages alone until all is judged."""
     first = answer(Asked("m.hlo", HLO, part="first"), CompileOptions())
-    judged = answer(Asked("m.hlo", HLO, part="judged"), CompileOptions())
+    judged = judged_hlo()
     (unit,) = judged["index"]["units"]
     if unit["cost"]:
         assert first["costs"] == {"fusion": unit["cost"]}

@@ -199,14 +199,17 @@ class DynamicReduceWindowOp(CallingOp):
         return [found] * self.count
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Any:
+        return self.static(operands).evaluate(operands[: 2 * self.count], call)
+
+    def static(self, operands: Sequence[Any]) -> ReduceWindowOp:
+        """The static op of the arrays and initial values for these values. raises DataError for a window that is none"""
         self.shapes(ValueSizing(self, operands))
-        data = operands[: 2 * self.count]
         lists = {
             name: tuple(array.reshape(-1).tolist())
             for name, array in zip(self.WINDOW, operands[2 * self.count :], strict=True)
         }
         properties = {**self.properties, "window": WindowAttr(Window.of_lists(dict(lists)))}
-        return with_operands(self, data, ReduceWindowOp, properties).evaluate(data, call)
+        return with_operands(self, operands[: 2 * self.count], ReduceWindowOp, properties)
 
 
 @op_definition

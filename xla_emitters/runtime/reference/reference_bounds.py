@@ -29,7 +29,7 @@ from xla_emitters.dialects.hlo.computation import (
 )
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.contractions import ContractingOp
-from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
+from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp, DynamicReduceWindowOp
 from xla_emitters.dialects.hlo.dynamic_shape_ops import GetDimensionSizeOp
 from xla_emitters.dialects.hlo.dynamic_slices import DynamicSliceOp, DynamicUpdateSliceOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp, ElementwiseOp, is_elementwise
@@ -160,9 +160,12 @@ class _Carrying:
                 (found,) = self._on_elements(op.to_apply)(operands, is_outward=is_outward)
                 return found
             case ReducingOp():
-                chain, scan = self._chain_of(op), self._scan_of(op) if isinstance(op, ReduceWindowOp) else None
-                with np.errstate(all="ignore"):
-                    return bounds_of_reduction(op, operands, chain, evaluate, self._on_elements(op.to_apply), scan)
+                return self._after_reduction(op, operands, evaluate)
+            case DynamicReduceWindowOp():
+                if not all(bounds.is_single.all() for bounds in operands[2 * op.count :]):
+                    return nothing_known(op)
+                static = op.static([bounds.low for bounds in operands])
+                return self._after_reduction(static, operands[: 2 * op.count], self._evaluating(static))
             case ScatterOp():
                 body, run = self._called(op.to_apply), self._on_elements(op.to_apply)
                 with np.errstate(all="ignore"):
@@ -192,6 +195,13 @@ class _Carrying:
                 return self._after_moves(op, operands, len(op.moved_operands), evaluate)
             case _:
                 return nothing_known(op)
+
+    def _after_reduction(
+        self, op: ReducingOp, operands: Sequence[Bounds], evaluate: Callable[[Sequence[Array]], Any]
+    ) -> Any:
+        chain, scan = self._chain_of(op), self._scan_of(op) if isinstance(op, ReduceWindowOp) else None
+        with np.errstate(all="ignore"):
+            return bounds_of_reduction(op, operands, chain, evaluate, self._on_elements(op.to_apply), scan)
 
     def _after_moves(
         self, op: HloOp, operands: Sequence[Bounds], count: int, evaluate: Callable[[Sequence[Array]], Any]

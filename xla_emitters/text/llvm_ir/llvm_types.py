@@ -13,6 +13,7 @@ import re
 from xdsl.dialects.builtin import AnyFloat, IntAttr, IntegerType, VectorType, bf16, f16, f32, f64
 from xdsl.ir import Attribute
 
+from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.data_layout import stride_of
 from xla_emitters.errors import ParseError, Unsupported
@@ -108,7 +109,7 @@ class TypeReader:
         if is_vector:
             if not isinstance(element, _SCALARS) or not 0 < count <= _MOST_LANES:
                 raise self.error(f"a vector has 1 to {_MOST_LANES} numbers or pointers", opening)
-            if isinstance(element, IntegerType) and element.width.data > MOST_PACKED_BITS:
+            if isa(element, IntegerType) and element.width.data > MOST_PACKED_BITS:
                 raise self.unsupported(f"a vector of {element}", opening)
             return VectorType[Attribute](element, [count])
         found = llvm.LLVMArrayType(count, element)

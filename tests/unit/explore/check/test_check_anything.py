@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from runtime.small_programs import GELU
 
 import xla_emitters as xe
 from xla_emitters.errors import DataError, UsageError
 
-GELU = Path(__file__).parents[4] / "examples" / "gelu.hlo"
 PROGRAM = """func.func @main(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
   %0 = stablehlo.add %x, %x : tensor<?x4xf32>
   return %0 : tensor<?x4xf32>

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from unit.runtime.bundle.test_bundle import manifest_of, plain_python, rewritten, with_manifest
-from unit.runtime.fake_gpu import CORPUS, NO_SCALARS, fake_cupy, of_corpus, program_for_fake
+from unit.runtime.fake_gpu import CORPUS, NO_SCALARS, fake_cupy, program_for_fake
 
 from xla_emitters.explore.bundle_cases import bundle_program
 from xla_emitters.runtime.bundle import bundle_main, bundle_programs
@@ -24,9 +24,9 @@ RUN = {"softmax": "fusions/softmax", "loop": "programs/given_trips", "ends early
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("bundle") / "programs.zip"
     made = []
-    programs = {name: (of_corpus(file), (CORPUS / f"{file}.mlir").read_text()) for name, file in RUN.items()}
-    programs["window"] = program_for_fake(NO_SCALARS, record="none"), NO_SCALARS
-    for name, (program, text) in programs.items():
+    texts = {name: (CORPUS / f"{file}.mlir").read_text() for name, file in RUN.items()} | {"window": NO_SCALARS}
+    for name, text in texts.items():
+        program = program_for_fake(text, record="none")
         sizes = [{symbol: first + i for i, symbol in enumerate(program.symbols)} for first in (1, 4)]
         made.append(bundle_program(program, text, sizes, name=name))
     write_bundle(path, [], made)

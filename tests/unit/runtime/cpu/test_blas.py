@@ -72,3 +72,33 @@ def test_any_dimension_numbers(element: str, seed: int, monkeypatch: pytest.Monk
 def test_sizes_that_differ_have_no_product() -> None:
     assert gemm_of((2, 3), (4, 5), ((), ()), ((1,), (0,))) is None
     assert gemm_of((2, 0), (0, 5), ((), ()), ((1,), (0,))) is None
+
+
+PLAIN = ((), ()), ((1,), (0,))
+BATCH_INSIDE = ((1,), (0,)), ((2,), (1,))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "dims", "limit"),
+    [
+        ((None, 1), (1, 2), PLAIN, 1 << 31),
+        ((2, 1), (1, None), PLAIN, 1 << 31),
+        ((2, None), (None, 2), PLAIN, 1 << 31),
+        (
+            (2, 1 << 11, None),
+            (1 << 11, None, 2),
+            BATCH_INSIDE,
+            1 << 20,
+        ),  # 2^31 elements between the rows of the left operand
+        ((2, None, 3), (None, 3, 2), BATCH_INSIDE, 4097),  # matrices
+    ],
+    ids=["m", "n", "k", "stride", "matrices"],
+)
+def test_what_does_not_fit_32_bits_and_too_many_matrices_have_none(
+    left: tuple[int | None, ...], right: tuple[int | None, ...], dims: Any, limit: int
+) -> None:
+    def product(size: int) -> Any:
+        return gemm_of(*([size if dim is None else dim for dim in shape] for shape in (left, right)), *dims)
+
+    assert product(limit - 1) is not None
+    assert product(limit) is None

@@ -14,6 +14,7 @@ from xla_emitters.graph.entry import entry_of
 from xla_emitters.runtime.reference.reference_bounds import evaluate_bounds
 from xla_emitters.runtime.reference.tolerance import Bounds
 from xla_emitters.text.hlo import parse_hlo
+from xla_emitters.text.stablehlo import parse_stablehlo
 
 ROW = 4096
 
@@ -331,3 +332,32 @@ def test_a_tree_that_a_kernel_scans_admits_its_order_and_no_missing_element(
     assert not found.admits(doubling(less, combine))[0, 100:].any()
     late = np.concatenate([scanned[:, :1], scanned[:, :-1]], 1)
     assert not found.admits(late).all()
+
+
+RUNNING = """
+func.func @combine(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {{
+  %r = stablehlo.{op} %a, %b : tensor<f32>
+  return %r : tensor<f32> }}
+func.func public @main(%x: tensor<4x16xf32>) -> tensor<4x16xf32> {{
+  %z = stablehlo.constant dense<{z}.0> : tensor<f32>
+  %size = stablehlo.constant dense<[1, 16]> : tensor<2xi32>
+  %one = stablehlo.constant dense<1> : tensor<2xi32>
+  %pad = stablehlo.constant dense<[[0, 0], [15, 0]]> : tensor<2x2xi32>
+  %r = stablehlo.custom_call @stablehlo.dynamic_reduce_window(%x, %z, %size, %one, %one, %one, %pad)
+    {{api_version = 2 : i32, called_computations = [@combine]}} :
+    (tensor<4x16xf32>, tensor<f32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>, tensor<2x2xi32>) -> tensor<4x16xf32>
+  return %r : tensor<4x16xf32> }}"""
+
+
+@pytest.mark.parametrize(("op", "combine", "z"), [("add", np.add, 0), ("multiply", np.multiply, 1)])
+def test_a_window_that_data_hold_has_the_bounds_of_a_static_one(op: str, combine: np.ufunc, z: int) -> None:
+    """A running sum of a program: its kernel scans a row by lanes, a warp or a block."""
+    entry = entry_of(parse_stablehlo(RUNNING.format(op=op, z=z), "running.mlir"))
+    x = rows("f32", length=16)
+    scanned = doubling(x, combine)
+    (found,) = evaluate_bounds(entry, [x], any_order=True)
+    (in_order,) = evaluate_bounds(entry, [x])
+    assert (in_order.low == combine.accumulate(x, 1)).all()
+    assert not in_order.admits(scanned).all()
+    assert found.admits(scanned).all()
+    assert not found.admits(doubling(np.where(np.arange(16) == 3, np.float32(z), x), combine)).all()
