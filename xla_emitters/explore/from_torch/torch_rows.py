@@ -76,10 +76,11 @@ class Rows:
 
     def is_decomposed(self, target: Any) -> bool:
         """Whether torchax's row is not taken but PyTorch's decomposition, or none: the row has other arguments than the op, rounds to
-        float32, gives NaN for all matrices but positive definite ones, goes over indices in Python, or counts pieces of known size.
+        float32, gives NaN for all matrices but positive definite ones, goes over indices in Python, counts pieces of known size, or takes
+        a padding "same" for numbers.
         """
         packet, aten = getattr(target, "overloadpacket", target), self.torch.ops.aten
-        return packet in (
+        return target in (aten.conv1d.padding, aten.conv2d.padding, aten.conv3d.padding) or packet in (
             *(aten.native_layer_norm_backward, aten.logit, aten.mvlgamma, aten.linalg_ldl_factor_ex),
             *(aten.max_unpool2d, aten.max_unpool3d, aten.split),
         )
@@ -156,7 +157,7 @@ def rows_of(torch: ModuleType, jax: ModuleType) -> Rows:
         **_of_assertions(torch),
         **_of_control(torch, jax),
         **_of_numbers(torch, jax, mappings.t2j_dtype, registry.all_aten_ops),
-        **_of_lines(torch, jax, mappings.t2j_dtype),
+        **_of_lines(torch, jax, mappings.t2j_dtype, registry.all_aten_ops),
         **_of_matrices(torch, jax),
         **_of_networks(torch, jax),
         **_of_convolutions(torch, jax, registry.all_aten_ops),
@@ -305,6 +306,9 @@ def _of_numbers(
         function = rounded_once(jax, function)
         return lambda x, dim, *, dtype=None: function(to_sum(x, dtype), axis=dim if x.ndim else None).reshape(x.shape)
 
+    def softmax(x: Any, dim: int, dtype: Any = None) -> Any:
+        return table[aten.softmax.int].func(to_sum(x, dtype), dim)
+
     def power(x: Any, y: Any) -> Any:
         """Products where the exponent is a small number; of integers there is no way by floats."""
         if isinstance(y, float) and y.is_integer() and abs(y) <= 3 and not jnp.issubdtype(x.dtype, jnp.integer):
@@ -384,6 +388,11 @@ def _of_numbers(
         aten.neg.default: operator.neg,
         aten.sum.default: total(jnp.sum),
         aten.sum.dim_IntList: total(jnp.sum),
+        aten.mean.default: total(jnp.mean),
+        aten.mean.dim: total(jnp.mean),
+        aten.softmax.int: rounded_once(jax, softmax),
+        aten.max.other: jnp.maximum,
+        aten.min.other: jnp.minimum,
         aten.prod.default: lambda x, *, dtype=None: jnp.prod(to_sum(x, dtype)),
         aten.prod.dim_int: total(jnp.prod),
         aten.cumsum.default: running(jnp.cumsum),
@@ -398,7 +407,9 @@ def _of_numbers(
 # ------------------------------------------------------------------------------------------------------------------ lines
 
 
-def _of_lines(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -> dict[Any, Row]:
+def _of_lines(
+    torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any], table: Mapping[Any, Any]
+) -> dict[Any, Row]:
     """Arrays made of sizes, and what is computed along one axis."""
     jnp, lax, aten = jax.numpy, jax.lax, torch.ops.aten
 
@@ -512,6 +523,28 @@ def _of_lines(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -
         flat, source = x.reshape(-1).at[index.reshape(-1)], source.reshape(-1)
         return (flat.add(source) if accumulate else flat.set(source)).reshape(x.shape)
 
+    def filled(x: Any, mask: Any, source: Any) -> Any:
+        """The elements of `source`, in order, where the mask is true; torchax asks how many there are."""
+        x, mask = jnp.broadcast_arrays(x, mask)
+        return with_indices(x, [mask], source.reshape(-1))
+
+    def with_indices(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
+        """`x[..., mask] = values` of one mask, of any axes, as a selection; torchax wants known sizes and the first axes.
+
+        The places of the mask are one axis of the values, or are not in their shape: all get the same ones.
+        """
+        *before, mask = indices
+        if any(index is not None for index in before) or mask.dtype != "bool":
+            return table[aten.index_put].func(x, indices, values, accumulate)
+        first, after = len(before), x.ndim - len(before) - mask.ndim
+        if values.ndim > after:
+            axis = values.ndim - after - 1
+            at = jnp.cumsum(mask.reshape(-1).astype("int64")) - 1
+            taken = jnp.take(values, at, axis=axis, mode="clip")
+            values = taken.reshape((*taken.shape[:axis], *mask.shape, *taken.shape[axis + 1 :]))
+        mask = mask.reshape((*[1] * first, *mask.shape, *[1] * after))
+        return jnp.where(mask, x + values if accumulate else values, x)
+
     def of_bits(x: Any, element: Any) -> Any:
         """The same bits as elements of another type: of another size, in the last axis."""
         wanted = jnp.dtype(types(element))
@@ -527,11 +560,27 @@ def _of_lines(torch: ModuleType, jax: ModuleType, types: Callable[[Any], Any]) -
         spread = jnp.broadcast_to(jnp.expand_dims(x, axis + 1), (*x.shape[: axis + 1], count, *x.shape[axis + 1 :]))
         return spread.reshape((*x.shape[:axis], x.shape[axis] * count, *x.shape[axis + 1 :]))
 
+    def repeated_by(x: Any, counts: Any, dim: int | None = None, *, output_size: Any = None) -> Any:
+        """Each element as often as data say; how many there are is known where the caller says so."""
+        return jnp.repeat(x, counts, axis=dim, total_repeat_length=output_size)
+
+    def of_each(function: Row) -> Row:
+        return lambda tensors: [function(each) for each in tensors]
+
     return {
         aten.pad.default: padded,
+        aten.repeat_interleave.self_Tensor: repeated_by,
+        aten.repeat_interleave.Tensor: lambda counts, **size: repeated_by(jnp.arange(counts.shape[0]), counts, **size),
+        aten.atleast_1d.Sequence: of_each(jnp.atleast_1d),
+        aten.atleast_2d.Sequence: of_each(jnp.atleast_2d),
+        aten.atleast_3d.Sequence: of_each(jnp.atleast_3d),
+        aten.fft_fftfreq.default: lambda n, d=1.0, **_: jnp.fft.fftfreq(n, d),
+        aten.fft_rfftfreq.default: lambda n, d=1.0, **_: jnp.fft.rfftfreq(n, d),
         aten.select.int: selected,
         aten.slice_scatter.default: with_slice,
         aten.put.default: put,
+        aten.masked_scatter.default: filled,
+        aten.index_put.default: with_indices,
         **dict.fromkeys((aten.searchsorted.Tensor, aten.searchsorted.Scalar), places),
         **dict.fromkeys((aten.bucketize.Tensor, aten.bucketize.Scalar), buckets),
         **dict.fromkeys((aten.median.default, aten.median.dim), middle(ignores_nan=False)),
@@ -576,6 +625,17 @@ def _of_matrices(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
             return turned(scipy.lu_solve(factors, turned(b).conj(), 0).conj())
         return turned(scipy.lu_solve(factors, turned(b), 1))
 
+    def unpacked(lu: Any, pivots: Any, with_data: bool = True, with_pivots: bool = True) -> Any:
+        """P, L and U of A = P L U; row i of L U is row `order[i]` of A."""
+        order = jax.lax.linalg.lu_pivots_to_permutation(pivots - 1, lu.shape[-2])
+        count = getattr(jax.core, "min_dim", min)(*lu.shape[-2:])
+        lower = jnp.tril(lu[..., :count], -1) + jnp.eye(lu.shape[-2], count, dtype=lu.dtype)
+        found = turned(jnp.eye(lu.shape[-2], dtype=lu.dtype)[order]), lower, jnp.triu(lu[..., :count, :])
+        return [
+            each if is_wanted else jnp.zeros(0, lu.dtype)
+            for each, is_wanted in zip(found, (with_pivots, with_data, with_data), strict=True)
+        ]
+
     def inverse(factor: Any, upper: bool = False) -> Any:
         return scipy.cho_solve((factor, not upper), jnp.broadcast_to(jnp.eye(factor.shape[-1]), factor.shape))
 
@@ -596,6 +656,7 @@ def _of_matrices(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
         aten.linalg_lu_solve.default: solved_by_lu,
         aten.cholesky_solve.default: lambda b, factor, upper=False: scipy.cho_solve((factor, not upper), b),
         aten.cholesky_inverse.default: inverse,
+        aten.lu_unpack.default: unpacked,
         aten._linalg_det.default: lambda a: [linalg.det(a), None, None],
         aten._linalg_svd.default: singular,
         aten.linalg_qr.default: orthogonal,
@@ -771,12 +832,29 @@ def _of_networks(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
             counts = counts[..., None] * (held if divisor is None else jnp.ones_like(held))
         return lax.div(total, jnp.broadcast_to(counts.astype(x.dtype), total.shape))
 
+    def smoothed(method: str) -> Row:
+        """A picture of another size, each element of which is a mean of those that it stands for; JAX's kernels are PyTorch's."""
+
+        def resized(x: Any, size: Any, align_corners: bool, factors: Any = None) -> Any:
+            if align_corners:
+                raise NotImplementedError("align_corners and antialias at once")
+            before = x.shape[-2:]
+            size = size or [math.floor(extent * factor) for extent, factor in zip(before, factors, strict=True)]
+            scale = factors or [after / extent for after, extent in zip(size, before, strict=True)]
+            axes, wide = (x.ndim - 2, x.ndim - 1), jnp.promote_types(x.dtype, "float32")
+            how = jnp.asarray(scale, wide), jnp.zeros(2, wide), method
+            return jax.image.scale_and_translate(x, (*x.shape[:-2], *size), axes, *how, antialias=True)
+
+        return rounded_once(jax, resized)
+
     pools = {
         **dict.fromkeys((aten.max_pool2d_with_indices.default, aten.max_pool3d_with_indices.default), max_pool),
         **dict.fromkeys((aten.avg_pool1d, aten.avg_pool2d, aten.avg_pool3d), rounded_once(jax, mean_pool)),
     }
     return {
         **pools,
+        aten._upsample_bilinear2d_aa.vec: smoothed("linear"),
+        aten._upsample_bicubic2d_aa.vec: smoothed("cubic"),
         aten._embedding_bag.default: bag,
         aten._embedding_bag_forward_only.default: bag,
         aten.scaled_dot_product_attention.default: attention,
@@ -807,7 +885,9 @@ def _of_convolutions(torch: ModuleType, jax: ModuleType, table: Mapping[Any, Any
         if is_transposed and groups > 1:
             of_groups = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
             weight = jnp.swapaxes(of_groups, 0, 1).reshape(weight.shape)
-        return table[aten.convolution].func(x, weight, bias, *how)
+        # One number for all axes is a list of one, which torchax lengthens in its place.
+        copies = [list(each) if isinstance(each, list | tuple) else each for each in how]
+        return table[aten.convolution].func(x, weight, bias, *copies)
 
     def backward(of_result: Any, x: Any, weight: Any, biases: Any, *given: Any) -> Any:
         *how, wanted = given

@@ -390,6 +390,8 @@ def _parse_dialect_attribute(cursor: StableHloCursor) -> Any:
     with cursor.nested():
         if mnemonic == "conv":
             cursor.advance()
+            if cursor.accept("raw"):
+                return {name: value for name, value, _ in _entries(cursor, ">")}
             found: Any = parse_labels(cursor)
             cursor.expect(">", "after the labels")
             return found

@@ -217,7 +217,7 @@ def _labels(c: Conversion) -> ConvolutionLabels:
 
 
 def _numbered_labels(c: Conversion) -> ConvolutionLabels:
-    """The labels of `{input_batch_dimension = 0, input_spatial_dimensions = [1, 2], ...}`, as MHLO wrote them until 2022."""
+    """The labels of `{input_batch_dimension = 0, input_spatial_dimensions = [1, 2], ...}`: MHLO's until 2022, StableHLO's after `raw`."""
 
     def labels(array: str, *words: str) -> tuple[str, ...]:
         spatial = c.attributes.integers_in("dimension_numbers", f"{array}_spatial_dimensions")

@@ -263,3 +263,90 @@ def test_factors_of_matrices_and_a_spectrum_of_odd_length(torch: Any) -> None:
         )
 
     is_as_pytorch(torch, function, torch.randn(4, 3), torch.randn(2, 4, 3, dtype=torch.complex64), bound=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (2, 5, 3)])
+def test_factors_in_one_matrix_are_unpacked(torch: Any, shape: tuple[int, ...]) -> None:
+    def function(a: Any) -> Any:
+        lu, pivots = torch.linalg.lu_factor(a)
+        return torch.lu_unpack(lu, pivots), torch.lu_unpack(lu, pivots, unpack_data=False).P
+
+    is_as_pytorch(torch, function, torch.randn(shape), bound=1e-5)
+
+
+def test_means_and_softmax_are_computed_in_the_type_that_is_said(torch: Any) -> None:
+    double = torch.float64
+
+    def function(x: Any, whole: Any) -> Any:
+        return (
+            *(x.mean(dtype=double), x.mean(1, keepdim=True, dtype=double), whole.mean(dtype=double)),
+            *(x.softmax(1, dtype=double), whole.softmax(0, dtype=double), x[0, 0].softmax(0, dtype=double)),
+        )
+
+    is_as_pytorch(torch, function, torch.randn(4, 7), torch.arange(9), bound=1e-14)
+
+
+def test_overloads_that_torchax_takes_for_others(torch: Any) -> None:
+    """A padding that is a word, a number of repeated elements that is said, lists of tensors, and frequencies."""
+    functional = torch.nn.functional
+
+    def function(x: Any, kernel: Any, counts: Any) -> Any:
+        return (
+            *(functional.conv2d(x, kernel, padding=word, groups=2, dilation=2) for word in ("same", "valid")),
+            functional.conv1d(x[:, :, 0], kernel[:, 0].reshape(2, 2, 3), padding="same"),
+            torch.repeat_interleave(x, counts, dim=1, output_size=3),
+            torch.repeat_interleave(counts, output_size=3),
+            *(torch.hstack([x, x]), torch.vstack([counts, counts]), torch.dstack([counts, counts])),
+            *(torch.fft.fftfreq(5, 0.5), torch.fft.rfftfreq(6)),
+        )
+
+    is_as_pytorch(torch, function, torch.randn(1, 2, 5, 7), torch.randn(4, 1, 1, 3), torch.tensor([3, 0]), bound=1e-6)
+
+
+@pytest.mark.parametrize("method", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("how", [{"size": (3, 11)}, {"scale_factor": (0.5, 1.6)}])
+def test_pictures_become_smaller_without_steps(torch: Any, method: str, how: dict[str, Any]) -> None:
+    def function(x: Any) -> Any:
+        return torch.nn.functional.interpolate(x, mode=method, antialias=True, **how)
+
+    is_as_pytorch(torch, function, torch.randn(2, 3, 8, 7), bound=1e-5)
+
+
+def test_the_larger_and_the_smaller_of_two(torch: Any) -> None:
+    def function(x: Any, y: Any, whole: Any) -> Any:
+        return torch.max(x, y), torch.min(x, y), torch.max(whole, whole[2]), torch.min(x > 0, y > 0)
+
+    x, y = (torch.tensor(each) for each in ([1.0, float("nan"), -2.0], [[3.0, 0.0, float("nan")], [-1.0, 1.0, 1.0]]))
+    is_as_pytorch(torch, function, x, y, torch.tensor([3, -1, 2]))
+
+
+def test_elements_where_a_mask_is_true_get_values(torch: Any) -> None:
+    """One value for all, one of each place, and rows in order, where the mask is of the first axes, of the middle one, or of all."""
+
+    def function(x: Any, mask: Any, rows: Any, middle: Any, columns: Any) -> Any:
+        zeros, new, at_middle = x.clone(), x.clone(), x.clone()
+        zeros[~mask], new[mask], at_middle[:, middle] = 0, rows, columns
+        return (
+            *(zeros, new, at_middle),
+            x.masked_scatter(mask[..., None], rows),
+            x.index_put((mask,), rows[0], accumulate=True),
+            x.index_put((x > 0,), x[0, 0, 0]),
+        )
+
+    def arguments(*shape: int) -> tuple[Any, ...]:
+        x, mask, middle = torch.randn(shape), torch.rand(shape[:2]) > 0.5, torch.rand(shape[1]) > 0.5
+        mask[0, 0] = mask[-1, -1] = middle[0] = True
+        return (
+            x,
+            mask,
+            torch.randn(int(mask.sum()), shape[2]),
+            middle,
+            torch.randn(shape[0], int(middle.sum()), shape[2]),
+        )
+
+    b, n, c, k, m = (torch.export.Dim(name) for name in "bnckm")
+    shapes = ({0: b, 1: n, 2: c}, {0: b, 1: n}, {0: k, 1: c}, {0: n}, {0: b, 1: m, 2: c})
+    first = arguments(3, 8, 2)
+    program = from_torch(function, *first, dynamic_shapes=shapes, record="none")
+    for given in first, arguments(4, 5, 6):
+        torch.testing.assert_close(program(*given), function(*given), rtol=0, atol=0)

@@ -123,13 +123,15 @@ CONVOLVED = (
     " kernel_spatial_dimensions = dense<0> : tensor<1xi64>, output_batch_dimension = 0 : i64,"
     " output_feature_dimension = 2 : i64, output_spatial_dimensions = dense<1> : tensor<1xi64>}"
 )
+NUMBERED = re.sub(r"dense<(.)> : tensor<1xi64>", r"[\1]", CONVOLVED[1:-1]).replace(" : i64", "")
 
 
 @pytest.mark.parametrize(
     "labels",
     [
         CONVOLVED,
-        "#mhlo.conv.raw<" + re.sub(r"dense<(.)> : tensor<1xi64>", r"[\1]", CONVOLVED[1:-1]).replace(" : i64", "") + ">",
+        f"#mhlo.conv.raw<{NUMBERED}>",
+        f"#stablehlo.conv<raw {NUMBERED}>",
         "#mhlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>",
     ],
 )
