@@ -316,12 +316,14 @@ def test_a_barrier_of_the_block_orders_what_barriers_of_warps_do_not() -> None:
         executed(body.replace("bar.sync 0;", ""))
 
 
-def test_one_warp_may_write_the_same_value_together() -> None:
-    """As compilers do it with a value that all lanes have: one write takes effect. Two warps, or two values, are a race."""
+def test_a_block_may_write_the_same_value_together() -> None:
+    """As compilers do it with a value that all threads have. Two instructions, or two values, are a race."""
     body = "{value} {who} st.shared.u32 [%r2], %r5; bar.sync 0; ld.shared.u32 %r10, [%r2]; st.global.u32 [%rd4], %r10;"
     one_warp, same = "setp.lt.u32 %p1, %r1, 32; @%p1", "mov.u32 %r5, 9;"
-    np.testing.assert_array_equal(executed(body.format(value=same, who=one_warp)), np.full(128, 9))
-    for value, who in ((same, ""), ("mov.u32 %r5, %r1;", one_warp), (same, "setp.lt.u32 %p1, %r1, 33; @%p1")):
+    for who in ("", one_warp, "setp.lt.u32 %p1, %r1, 33; @%p1"):
+        np.testing.assert_array_equal(executed(body.format(value=same, who=who)), np.full(128, 9))
+    twice = "st.shared.u32 [%r2], %r5;"
+    for value, who in (("mov.u32 %r5, %r1;", ""), ("mov.u32 %r5, %r1;", one_warp), (same, twice)):
         with pytest.raises(ExecutionError, match="a race"):
             executed(body.format(value=value, who=who))
     # Neighbours that overlap by half of what they write do not write the same bytes to one place.
