@@ -313,9 +313,12 @@ def _from_tensor(machine: Machine, op: Operation, lane: Lane, product: TensorPro
 def _factors(
     machine: Machine, op: Operation, lane: Lane, product: TensorProduct, place: int, which: int, count: int
 ) -> Array:
-    """The factor of each element of A, or of B's transpose: float64 (rows, depth)."""
+    """The factor of each element of A, or of B's transpose: float64 (rows, depth).
+
+    In the highest two bits of the address CUTLASS keeps the byte that the instruction descriptor names.
+    """
     rows = (product.rows, product.columns)[which]
-    cells, _ = _part(machine, op, lane, place, range(TENSOR_LANES), -(-rows // 32), False)
+    cells, _ = _part(machine, op, lane, place & ~(3 << 30), range(TENSOR_LANES), -(-rows // 32), False)
     quarters = cells.reshape(len(cells), 4, 32)
     if (quarters != quarters[:, :1]).any():
         machine.memory.fail(op, lane, "has factors that are not alike in the four quarters of the lanes")

@@ -351,7 +351,10 @@ def test_a_in_tensor_memory_of_other_types() -> None:
 )
 @pytest.mark.parametrize("last", [False, True])
 def test_factors_of_blocks(kind: str, a: str, b: str, size: str, count: int, scale: str, last: bool) -> None:
-    """Factors of A are in columns 64 to 67, of B from 68 on: a byte of row r in lane r % 32 of all quarters, column r // 32."""
+    """Factors of A are in columns 64 to 67, of B from 68 on: a byte of row r in lane r % 32 of all quarters, column r // 32.
+
+    CUTLASS has the byte in the highest bits of their addresses too.
+    """
     depth, codes = KINDS[kind]
     columns, first = 56, (4 - count if last else 0)
     dice = np.random.default_rng(count)
@@ -378,7 +381,8 @@ def test_factors_of_blocks(kind: str, a: str, b: str, size: str, count: int, sca
         | 8 << 24
         | first << 29
     )
-    issue = f"setp.eq.u32 %p5, 0, 0; @%p1 tcgen05.mma.cta_group::1.kind::{kind}{size} [%r7], %rd4, %rd5, %r9, [%r7+64], [%r7+68], %p5;"
+    issue = f"setp.eq.u32 %p5, 0, 0; or.b32 %r10, %r7, {first << 30}; "
+    issue += f"@%p1 tcgen05.mma.cta_group::1.kind::{kind}{size} [%r7], %rd4, %rd5, %r9, [%r10+64], [%r10+68], %p5;"
     got = run(STORED + issue + COMMIT + WAIT + LOADED, cells, of_a + of_b, (da, db + (len(of_a) >> 4)), what)
     want = cells_of((left * factors[0]) @ (right * factors[1]).T + before, "f32")
     np.testing.assert_array_equal(got[:, :columns], want)
