@@ -147,6 +147,7 @@ class GpuLowering:
         found = self.before_kernels
         if self._recorder.keeps_text and self.options.stage not in (_LOOPS, "kernels", "host"):
             self._recorder.read("llvm-dialect", self.at("llvm-dialect"))
+            self._recorder.settle()
         return found
 
     @cached_property
