@@ -115,12 +115,16 @@ def arguments(name: str, how: dict[str, Any], cases: Cases) -> list[np.ndarray]:
 # `tests/unit/text/ptx` has every kind of factor, and the waits below are of three kernels.
 @pytest.mark.parametrize("name", but_long(CASES, [name for name in CASES if name != "of_f16"]))
 def test_products(name: str) -> None:
-    to, tma = CASES[name][2], CASES[name][-1]
-    made = products(name in LONG)[name]
-    assert "wgmma.mma_async" in made.ptx
+    check_product(products(name in LONG)[name], CASES, "wgmma.mma_async")
+
+
+def check_product(made: XlaKernel, cases: Cases, instruction: str) -> None:
+    """A kernel multiplies by this instruction, without a fault, and has NumPy's numbers."""
+    _, _, to, *_, tma = cases[made.name]
+    assert instruction in made.ptx
     assert ("cp.async.bulk.tensor" in made.ptx) is tma
     kernel, how = read(made)
-    arrays = arguments(name, how, CASES)
+    arrays = arguments(made.name, how, cases)
     verdict = kernel.check(arrays, **how)
     assert verdict.ok, verdict.details
     want = (arrays[0].astype(np.float64) @ arrays[1].astype(np.float64)).astype(NUMPY[to])
@@ -190,16 +194,8 @@ def blackwell() -> dict[str, XlaKernel]:
 
 def test_products_in_tensor_memory() -> None:
     """The same products for sm_100: one thread issues them, and their sums are in tensor memory."""
-    for name, (_, _, to, *_, tma) in BLACKWELL.items():
-        made = blackwell()[name]
-        assert "tcgen05.mma.cta_group::1" in made.ptx
-        assert ("cp.async.bulk.tensor" in made.ptx) is tma
-        kernel, how = read(made)
-        arrays = arguments(name, how, BLACKWELL)
-        verdict = kernel.check(arrays, **how)
-        assert verdict.ok, verdict.details
-        want = (arrays[0].astype(np.float64) @ arrays[1].astype(np.float64)).astype(NUMPY[to])
-        np.testing.assert_array_equal(kernel.run(arrays, **how)[2], want)
+    for name in BLACKWELL:
+        check_product(blackwell()[name], BLACKWELL, "tcgen05.mma.cta_group::1")
 
 
 IN_TENSOR_MEMORY = [

@@ -38,7 +38,6 @@ from xla_emitters.rewrite.index_bounds import IndexBounds
 from xla_emitters.rewrite.index_width import NARROW
 from xla_emitters.rewrite.kernel_entry import shared_bytes
 from xla_emitters.rewrite.merge import merge_modules
-from xla_emitters.support.forked import Forked
 from xla_emitters.trace import Trace
 
 # What runs programs is imported where one runs: most compilations only print.
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from xla_emitters.runtime.numpy_platform import Kernels
     from xla_emitters.runtime.ral.host_program import HostProgram
     from xla_emitters.runtime.ral.simt_kernels import SimtKernels
+    from xla_emitters.support.forked import Forked
 
 NO_KERNELS = "// no kernels\n"
 _LOOPS = "loops"
@@ -87,8 +87,8 @@ class GpuLowering:
     @collector_at_rest()
     def __init__(self, name: str, fused: ModuleOp, options: CompileOptions, observe: Observer | None = None) -> None:
         self.options = options
-        is_apart = options.jobs > 1 and observe is None
-        self._recorder = Recorder(name, options.record, options.verify, observe, apart=is_apart)
+        apart = options.jobs > 1 and observe is None
+        self._recorder = Recorder(name, options.record, options.verify, observe, apart=apart)
         self._stages = dict[str, ModuleOp]()
         self._loaded: dict[str, LoadedProgram | HostProgram] = {}
         self._read = dict[tuple[str, bool], Any]()
@@ -102,7 +102,9 @@ class GpuLowering:
             if stage != _LOOPS:  # made again for those that ask: it is large, and no code is made from it
                 self._stages[stage] = module
         self._host_trace: Forked[Trace] | None = None
-        if is_apart and options.record == "stages" and not options.verify and not options.constants:
+        if self._recorder.is_apart and not options.verify and not options.constants:
+            from xla_emitters.support.forked import Forked  # imported here: it loads multiprocessing
+
             self._host_trace = Forked(self._recorded_host)
         elif self._recorder.is_watched or options.constants:
             self._make_host()

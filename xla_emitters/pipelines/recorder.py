@@ -61,7 +61,7 @@ class Recorder:
         apart: bool = False,
     ) -> None:
         self._listing = listing or IrListing()
-        self._apart = apart and record == "stages"
+        self.is_apart = apart and record == "stages"
         self._printed: dict[int, Forked[tuple[str, Sources]]] = {}
         """Number of a step -> its text."""
         self._record = record
@@ -158,7 +158,7 @@ class Recorder:
         if self._record != "none":
             step = replace(step, op_counts=op_counts(module))
         if self._record in ("passes", "rewrites") or (self._record == "stages" and stage is not None):
-            if self._apart:
+            if self.is_apart:
                 from xla_emitters.support.forked import Forked  # imported here: it loads multiprocessing
 
                 self._printed[len(self.trace.steps)] = Forked(partial(self._listing, module, ()))

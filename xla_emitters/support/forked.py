@@ -32,13 +32,12 @@ class Forked(Generic[T]):
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._answer = list[T | Exception]()
-        self._process: Any = None
         if sys.platform != "linux" or multiprocessing.current_process().daemon:
-            self._answer.append(_outcome(work))
+            self._answer.append(outcome(work))
             return
         context = multiprocessing.get_context("fork")
         self._connection, other = context.Pipe(duplex=False)
-        self._process = context.Process(target=_work, args=(other, work), daemon=True)
+        self._process: Any = context.Process(target=_work, args=(other, work), daemon=True)
         self._process.start()
         other.close()
 
@@ -52,26 +51,27 @@ class Forked(Generic[T]):
                 code = self._process.exitcode
                 ended = f"signal {-code}" if code < 0 else f"exit code {code}"
                 self._answer.append(ToolError(f"a process of this command ended with {ended}", stage="compile"))
-            self.end()
+            self._process.kill()
+            self._process.join()
+            self._connection.close()
         (found,) = self._answer
         if isinstance(found, Exception):
             raise found
         return found
 
-    def end(self) -> None:
-        """Ends the process, if it still runs."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
-            self._connection.close()
-            self._process = None
 
-
-def _outcome(work: Callable[[], T]) -> T | Exception:
+def outcome(work: Callable[[], T]) -> T | Exception:
+    """What it returns, or raises."""
     try:
         return work()
     except Exception as error:
         return error
+
+
+def quietly(work: Callable[[], T]) -> T | Exception:
+    """`outcome`, in a process of its own, whose output is dropped from here on."""
+    sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")
+    return outcome(work)
 
 
 def _work(connection: Connection, work: Callable[[], Any]) -> None:
@@ -79,5 +79,4 @@ def _work(connection: Connection, work: Callable[[], Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C interrupts the waiting process, which ends this one
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     gc.freeze()  # what was made before stays as long as this process
-    sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")
-    connection.send(_outcome(work))
+    connection.send(quietly(work))

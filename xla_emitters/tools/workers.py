@@ -10,7 +10,6 @@ A process does one job after the other, so that it loads and prepares things onc
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +19,7 @@ from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from xla_emitters.support.forked import quietly
 from xla_emitters.support.processes import POLL_SECONDS, OwnTime
 from xla_emitters.tools.terminal import progress
 
@@ -78,18 +78,10 @@ def isolated(work: Callable[[], Any], timeout_seconds: float | None) -> Any:
 
     raises what `work` raises
     """
-    (done,) = run_jobs([NamedWork("", partial(_quietly, work))], 1, timeout_seconds, lambda name, left: name)
+    (done,) = run_jobs([NamedWork("", partial(quietly, work))], 1, timeout_seconds, lambda name, left: name)
     if isinstance(done.result, Exception):
         raise done.result
     return done.result
-
-
-def _quietly(work: Callable[[], Any]) -> Any:
-    sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")
-    try:
-        return work()
-    except Exception as error:
-        return error
 
 
 class _Process:

@@ -18,20 +18,8 @@ from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError
 
 ELEMENTS = (
-    "u8",
-    "u16",
-    "u32",
-    "s32",
-    "u64",
-    "s64",
-    "f16",
-    "f32",
-    "f32.ftz",
-    "f64",
-    "bf16",
-    "tf32",
-    "tf32.ftz",
-    "b4x16",
+    *("u8", "u16", "u32", "s32", "u64", "s64"),
+    *("f16", "f32", "f32.ftz", "f64", "bf16", "tf32", "tf32.ftz", "b4x16"),
 )
 """By the number that `tensormap.replace.tile.elemtype` takes. `b4x16`: four bits, two in a byte, the first one in its low bits."""
 SWIZZLES = (0, 32, 64, 128)
@@ -128,5 +116,5 @@ class TensorMap:
 
 
 def bits_of(element: str) -> int:
-    """The size of an element."""
+    """The size of an element; 0 of a word that is none."""
     return {"4x16": 4, "8": 8, "16": 16, "32": 32, "64": 64}.get(element.removesuffix(".ftz").lstrip("bfstu"), 0)

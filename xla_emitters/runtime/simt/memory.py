@@ -205,7 +205,7 @@ class Watcher:
     def phase_ends(self, memory: Memory, barrier: tuple[int, int]) -> None:
         """A thread has seen a phase of an `mbarrier` complete."""
 
-    def unwaited(self, memory: Memory, op: Operation, active: Array | None, writer: str, register: str) -> None:
+    def unwaited(self, memory: Memory, op: Operation, active: Array | None, register: str) -> None:
         """Active lanes use a register that a `wgmma` writes without having waited for it."""
 
 

@@ -71,13 +71,13 @@ def chunk_places(
     return line * width + part % (width // 16) * 16 + part // (width // 16) * leading + atom * stride
 
 
-UNWAITED = "unwaited."
-"""How the intrinsic begins that ends with an instruction and a register that it writes: the next op uses it before it is complete."""
+UNWAITED = "wgmma.unwaited."
+"""How the intrinsic begins that ends with the name of a register: the next op uses it before its product is complete."""
 
 
-def unwaited(written: str, op: Operation, machine: Machine) -> None:
+def unwaited(register: str, op: Operation, machine: Machine) -> None:
     """Tells the race detector; does nothing else."""
-    machine.memory.tell(Watcher.unwaited, op, machine.active, *written.split(" "))
+    machine.memory.tell(Watcher.unwaited, op, machine.active, register)
 
 
 def wgmma(shape: Wgmma, op: Operation, machine: Machine, *operands: Any) -> Value:

@@ -411,9 +411,9 @@ class Sanitizer(Watcher):
             self._flights[flight].phase_ends(barrier)
         self._is_landing = False
 
-    def unwaited(self, memory: Memory, op: Operation, active: Array | None, writer: str, register: str) -> None:
+    def unwaited(self, memory: Memory, op: Operation, active: Array | None, register: str) -> None:
         always = np.ones((1, 1), np.bool_)
-        memory.refuse(op, always, active, f"uses {register}, which a {writer} writes, without {writer}.wait_group")
+        memory.refuse(op, always, active, f"uses {register}, which a wgmma writes, without wgmma.wait_group")
 
     def copy(self, memory: Memory, access: Access) -> None:
         self.access(memory, access)

@@ -75,6 +75,7 @@ class FunctionReader(ConstantReader):
         self.output: Attribute = VOID
         self.callees: dict[str, Token] = {}
         self._location = location
+        # Arguments behind the parameters have no names.
         self._values: dict[str, SSAValue] = dict(zip(names, entry.args, strict=False))
         self._forward: dict[str, tuple[SSAValue, Token]] = {}
         self._defined: dict[SSAValue, SSAValue] = {}

@@ -284,7 +284,7 @@ class Raised:
                 e.at(instruction)
                 if (early := self.unwaited.get(id(instruction))) is not None:
                     writer, register = early
-                    e.tell("tcgen05.loaded" if writer == LOAD else f"unwaited.{writer} {register.name}")
+                    e.tell("tcgen05.loaded" if writer == LOAD else f"wgmma.unwaited.{register.name}")
                 emit(e, instruction)
             if node.end is not None:
                 e.at(node.end)
