@@ -25,12 +25,18 @@ import numpy as np
 import xla_emitters as xe
 from benchmarks.executed_steps import steps_of
 from benchmarks.table import header, print_table
+from xla_emitters.runtime.cpu.blas import kernels, library
 from xla_emitters.runtime.walk import HostMemory
 from xla_emitters.support.extras import install_command
 
 BLOCK_SECONDS, TURNS = 0.2, 5
 MOST_QUOTIENT, MEAN_QUOTIENT = 1.5, 0.8
 """Of our time and JAX's: of each row, and the geometric mean of all."""
+
+
+def products() -> str:
+    """The CPU whose code our products use: an environment may ask OpenBLAS for another one than this."""
+    return kernels() if library() is not None else f"NumPy {np.__version__}"
 
 
 def block(run: Callable[[], Any]) -> float:
@@ -151,7 +157,7 @@ def main(arguments: Sequence[str]) -> int:
         )
         return 4
     jax.config.update("jax_platforms", "cpu")
-    print(header(f"programs of unknown size on the CPU, warm, beside JAX {jax.__version__}, NumPy {np.__version__}"))
+    print(header(f"programs of unknown size on the CPU, warm, beside JAX {jax.__version__}, products for {products()}"))
     if arguments != ["--calls"]:
         work([name for name in arguments if not name.startswith("-")])
     if not arguments or "--calls" in arguments:

@@ -159,7 +159,7 @@ def cpu(settings: Settings) -> Iterator[ReportLine]:
     from xla_emitters.lowering.cpu.cpu_target import cpu_target, is_installed
     from xla_emitters.lowering.toolchain.tools import LLVMLITE_HELP
     from xla_emitters.pipelines.cpu_lowering import NUMPY, requested_backend
-    from xla_emitters.runtime.cpu.blas import library
+    from xla_emitters.runtime.cpu.blas import kernels, library
 
     without = not is_installed()
     purpose = "fast programs on the CPU; NumPy computes them without it"
@@ -177,7 +177,7 @@ def cpu(settings: Settings) -> Iterator[ReportLine]:
             "cpu", "products", "absent", "no scipy-openblas32", purpose, install_command("scipy-openblas32")
         )
     else:
-        yield ReportLine("cpu", "products", "ok", "OpenBLAS of scipy-openblas32", purpose)
+        yield ReportLine("cpu", "products", "ok", f"OpenBLAS of scipy-openblas32, for {kernels()}", purpose)
 
 
 def gpu() -> Iterator[ReportLine]:

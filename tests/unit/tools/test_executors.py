@@ -60,9 +60,15 @@ def test_a_file_of_something_else(folder: Path, tmp_path: Path) -> None:
     assert "r.jsonl:1 is no result of an earlier run" in messages(2, "check", folder, "--resume", tmp_path / "r.jsonl")
 
 
-def test_what_had_no_end_is_not_kept(folder: Path, tmp_path: Path) -> None:
+def test_what_had_no_end_is_not_kept(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(*_: object) -> int:
+        while True:
+            pass
+
     words = ["check", str(folder), "--stages", "scf", "--resume", str(tmp_path / "r.jsonl")]
-    assert "0 of 6 files ok, 6 failed" in printed(*words, "--timeout", "1e-9", code=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(check_verb, "check_file", endless)
+        assert "0 of 6 files ok, 6 failed" in printed(*words, "--timeout", "0.02", code=1)
     assert not (tmp_path / "r.jsonl").exists()
     assert main(words) == 0
 

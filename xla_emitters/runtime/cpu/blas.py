@@ -57,6 +57,13 @@ def library() -> Any:
     return None
 
 
+def kernels() -> str:
+    """OpenBLAS's name for the CPU whose code it uses: what it finds, or what the variable OPENBLAS_CORETYPE says."""
+    named = library().scipy_openblas_get_corename
+    named.restype = ctypes.c_char_p
+    return named().decode()
+
+
 class Products:
     """The calls of BLAS that compute a product, as a table: see `lowering/cpu/blas_calls`.
 
