@@ -115,9 +115,16 @@ class ClusterDimensionOp(QuickOp):
         super().__init__(properties={"dimension": dimension}, result_types=[IndexType()])
 
 
-RANK_SHIFT, RANK_MASK = 18, 31
-"""Bits 18 to 22 of an address in shared memory are 0 for the thread's own block, else one more than the rank of the block in its cluster
-(PTX does not define where the rank is)."""
+RANK_SHIFTS = {32: 24, 64: 40}
+"""In a cluster: the lowest bit of a block's rank in an address of shared memory of so many bits. PTX does not define it, but CUTLASS
+clears bit 24 (`Sm100MmaPeerBitMask`) for the first block of a pair."""
+
+
+def ranks_of(cluster: int) -> int:
+    """How many ranks there is room for in an address: a power of two."""
+    return 1 << (cluster - 1).bit_length()
+
+
 MOST_BLOCKS = 16
 """Largest size of a cluster. Source: PTX ISA 8.8, 9.7.9.22 "mapa"."""
 

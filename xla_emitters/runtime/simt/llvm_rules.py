@@ -393,7 +393,7 @@ def addressof(op: llvm.AddressOfOp, scope: FrameSlots) -> Step:
         raise Unsupported(f"address of @{name}, which is not a global of the module", stage="simt")
 
     def run(machine: Machine, frame: Frame) -> None:
-        frame[result] = scalars.constant(INDEX, _buffer_of(machine, name, global_op, scope.compiler).base)
+        frame[result] = machine.memory.start_of(_buffer_of(machine, name, global_op, scope.compiler))
 
     return run
 

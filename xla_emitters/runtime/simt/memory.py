@@ -29,7 +29,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from xla_emitters.dialects.locations import place_of
-from xla_emitters.dialects.mlir.gpu import RANK_MASK, RANK_SHIFT
+from xla_emitters.dialects.mlir.gpu import RANK_SHIFTS, ranks_of
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import ExecutionError, InternalError
 from xla_emitters.program import LaunchDimensions
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from xla_emitters.runtime.simt.copies_in_flight import Flight
 
 P = ParamSpec("P")
-WINDOW_BITS = 40
+WINDOW_BITS = RANK_SHIFTS[64]
 HALF_WINDOW = 1 << (WINDOW_BITS - 1)
 
 MOST_BYTES = 1 << 32
@@ -68,6 +68,9 @@ class Space(Enum):
     SHARED = "shared"
     PRIVATE = "private"
     TENSOR = "tensor"
+
+
+OF_BLOCK = (Space.SHARED, Space.TENSOR)
 
 
 @dataclass(eq=False)
@@ -104,7 +107,7 @@ class Buffer:
     @property
     def is_of_block(self) -> bool:
         """Whether each block has its own instance."""
-        return self.space in (Space.SHARED, Space.TENSOR)
+        return self.space in OF_BLOCK
 
     def place(self, start: int, unit: int) -> str:
         """The name of some bytes."""
@@ -256,7 +259,7 @@ class Memory:
     def allocate(self, name: str, space: Space, size: int, alignment: int) -> Buffer:
         """A fresh shared or private buffer of `size` bytes for each block or thread, filled with `UNWRITTEN`."""
         blocks, threads = len(self.blocks), self.launch.threads
-        if space in (Space.SHARED, Space.TENSOR):
+        if space in OF_BLOCK:
             stride = -(-size // 16) * 16
             origin = np.arange(blocks, dtype=np.int64)[:, None] * stride
         else:
@@ -307,9 +310,12 @@ class Memory:
             # The first odd multiple of the alignment that is free.
             place = (-(-self.shared_end // alignment) | 1) * alignment
             self.shared_end = place + size
+        windows = ranks_of(self.cluster) if space in OF_BLOCK else 1
+        while (len(self.buffers) + 1) % windows:
+            self._add("no memory", Space.GLOBAL, data[:0], 0, 16, None, False)
         base = address_of(len(self.buffers), place)
         buffer = Buffer(len(self.buffers), name, space, data, size, stride or size, base, origin, writable)
-        self.buffers.append(buffer)
+        self.buffers += [buffer] * windows
         return buffer
 
     # ------------------------------------------------------------------------------------------ addresses
@@ -331,9 +337,11 @@ class Memory:
         found: list[tuple[Buffer, Array | None]] = []
         for window in range(low, high + 1):
             lanes = windows == window if active is None else active & (windows == window)
-            if lanes.any():
+            if found and found[-1][0] is self.buffers[window - 1]:
+                found[-1] = found[-1][0], found[-1][1] | lanes
+            elif lanes.any():
                 found.append((self.buffers[window - 1], lanes))
-        return found
+        return found if len(found) > 1 else [(found[0][0], active)]
 
     # ------------------------------------------------------------------------------------------ access
 
@@ -424,7 +432,7 @@ class Memory:
         limit, origin = buffer.size // row, buffer.origin
         if active is not None:
             index = np.where(active, index, 0)
-        if self.cluster > 1 and buffer.space is Space.SHARED:
+        if self.cluster > 1 and buffer.is_of_block:
             blocks, offset = self.placed(index * row)
             index, origin = offset // row, blocks * buffer.stride
         if not all_below(index, limit) and (active is None or active.any()):
@@ -433,15 +441,30 @@ class Memory:
             self.tell(Watcher.access, Access(op, buffer, is_store, index * row, row, active, values, origin))
         return index if origin is None else index + origin // row
 
+    @property
+    def own_rank(self) -> Array:
+        """What each block's addresses of its memory have beside those of a cluster's first block: int64 (blocks or 1, 1)."""
+        if self.cluster == 1:
+            return np.zeros((1, 1), np.int64)
+        return np.arange(len(self.blocks))[:, None] % self.cluster << WINDOW_BITS
+
+    def start_of(self, buffer: Buffer) -> Array:
+        """Where each block has the buffer: int64 (blocks or 1, 1)."""
+        return buffer.base + self.own_rank if buffer.is_of_block else np.full((1, 1), buffer.base)
+
+    def of_rank(self, addresses: Array, rank: Array | int) -> Array:
+        """The same addresses in the block of that rank."""
+        return addresses & ~(ranks_of(self.cluster) - 1 << WINDOW_BITS) | rank << WINDOW_BITS
+
     def placed(self, addresses: Array) -> tuple[Array, Array]:
-        """In whose block's shared memory addresses or offsets are, as a row of this chunk, and without the bits that say so."""
+        """In whose block's memory addresses or offsets are, as a row of this chunk, and without the bits that say so."""
         own = np.broadcast_to(np.arange(len(self.blocks))[:, None], (len(self.blocks), addresses.shape[1]))
         if self.cluster == 1:
             return own, addresses
-        rank = addresses >> RANK_SHIFT & RANK_MASK
-        is_there = (rank > 0) & (rank <= self.cluster)
-        rows = np.where(is_there, own // self.cluster * self.cluster + rank - 1, own)
-        return rows, np.where(is_there, addresses - (rank << RANK_SHIFT), addresses)
+        rank = (addresses + HALF_WINDOW) >> WINDOW_BITS & ranks_of(self.cluster) - 1
+        is_there = rank < self.cluster
+        rows = np.where(is_there, own // self.cluster * self.cluster + rank, own)
+        return rows, np.where(is_there, addresses - (rank << WINDOW_BITS), addresses)
 
     def piece(
         self,
@@ -464,7 +487,7 @@ class Memory:
             self.fail(op, lane, f"uses address {address:#x}, which belongs to no buffer")
         buffer = self.buffers[window - 1]
         offset, row = address - buffer.base, lane[0]
-        if self.cluster > 1 and buffer.space is Space.SHARED:
+        if self.cluster > 1 and buffer.is_of_block:
             rows, offsets = self.placed(np.full((len(self.blocks), 1), offset))
             row, offset = int(rows[row, 0]), int(offsets[row, 0])
         verb = "writes" if is_store else "reads"
@@ -531,7 +554,7 @@ class Memory:
         return array.shape if active is None else np.broadcast_shapes(array.shape, active.shape)
 
 
-SHORT_BITS = 24
+SHORT_BITS = RANK_SHIFTS[32]
 """Bits of an offset in an address of 32 bits; the others are the buffer's window."""
 MOST_SHORT = (1 << 32 - SHORT_BITS) - 1
 """Limit of buffers whose addresses have 32 bits."""

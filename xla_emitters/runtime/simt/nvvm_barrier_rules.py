@@ -20,7 +20,6 @@ from xdsl.ir import Operation
 
 from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir import nvvm
-from xla_emitters.dialects.mlir.gpu import RANK_SHIFT
 from xla_emitters.dialects.mlir.nvvm_async import CpAsyncCommitGroupOp, CpAsyncOp, CpAsyncWaitGroupOp
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import Unsupported
@@ -479,7 +478,7 @@ def multicast(run: Kernel, op: Operation, machine: Machine, address: Array, *ope
     for rank in range(cluster):
         wanted = (mask >> rank & 1 != 0) & machine.lanes
         if wanted.any():
-            there = address + (rank + 1 << RANK_SHIFT) if cluster > 1 else address
+            there = machine.memory.of_rank(address, rank)
             with machine.only(wanted):
                 found = run(op, machine, there, *others)
             total = total if found is None else np.maximum(total, found)

@@ -122,9 +122,9 @@ INTRINSICS: dict[str, Callable[..., Value]] = {
 def _is_in(space: Space, machine: Machine, address: Array) -> Array:
     windows = (address + HALF_WINDOW) >> WINDOW_BITS
     found = np.zeros(np.shape(address), np.bool_)
-    for buffer in machine.memory.buffers:
+    for window, buffer in enumerate(machine.memory.buffers, 1):
         if buffer.space is space:
-            found |= windows == buffer.number + 1
+            found |= windows == window
     return found
 
 

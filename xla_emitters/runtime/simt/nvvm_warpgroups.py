@@ -149,7 +149,7 @@ def _from_memory(
         op, np.full((1, 1), swizzle is None), "has descriptors of several swizzles at once, which are not supported"
     )
     width = _SWIZZLES[swizzle or 0]
-    start = shared_address(machine, op, (bits & np.uint64(0x3FFF)).astype(np.int64) << 4)
+    start = shared_address(machine, op, (bits & np.uint64(0x3FFF)).astype(np.int64) << 4) + machine.memory.own_rank
     count, parts = rows * depth // each, list[Array]()
     for first in range(0, count, WARPGROUP):
         chunk = first + thread_numbers(machine) % WARPGROUP
@@ -169,7 +169,7 @@ _SIXTEEN_BYTES = VectorType(IntegerType(32), [4])
 
 
 def shared_address(machine: Machine, op: Operation, low: Array) -> Array:
-    """The address for its lower bits. raises ExecutionError where no shared memory is there"""
+    """The address for its lower bits, in a cluster's first block. raises ExecutionError where no shared memory is there"""
     found = np.zeros(low.shape, np.int64)
     for buffer in machine.memory.buffers:
         if buffer.space is Space.SHARED:

@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
-from xla_emitters.dialects.mlir.gpu import RANK_MASK, RANK_SHIFT
+from xla_emitters.dialects.mlir.gpu import RANK_SHIFTS, ranks_of
 from xla_emitters.dialects.mlir.nvvm_async import NanosleepOp
 from xla_emitters.text.ptx.op_builder import POINTER, TYPES, OpBuilder
 from xla_emitters.text.ptx.rows import EXITED, op_of, row
@@ -107,22 +107,24 @@ def griddepcontrol(e: OpBuilder, i: Instruction) -> None:
 
 @row("mapa", ".=.u", {"u32", "u64"}, "shared::cluster", pure=False)
 def mapa(e: OpBuilder, i: Instruction, address: Operand | None, rank: SSAValue) -> SSAValue:
-    """The address in the block of that rank: in bits that an offset does not need."""
+    """The address in the block of that rank; null for a rank that the cluster does not have."""
     value = e.read(address, TYPES[i.among("u32 u64")])
-    if prod(e.cluster) == 1:
+    if (blocks := prod(e.cluster)) == 1:
         return value
-    number = e.resize(e.add(llvm.AddOp(rank, e.constant(i32, 1))), bits_of(value.type))
-    own = e.add(llvm.AndOp(value, e.constant(value.type, ~(RANK_MASK << RANK_SHIFT))))
-    return e.add(llvm.OrOp(own, e.add(llvm.ShlOp(number, e.constant(value.type, RANK_SHIFT)))))
+    bits = bits_of(value.type)
+    first = e.add(llvm.AndOp(value, e.constant(value.type, ~(ranks_of(blocks) - 1 << RANK_SHIFTS[bits]))))
+    shift = e.constant(value.type, RANK_SHIFTS[bits])
+    found = e.add(llvm.OrOp(first, e.add(llvm.ShlOp(e.resize(rank, bits), shift))))
+    is_there = e.compare("ult", rank, e.constant(i32, blocks))
+    return e.add(llvm.SelectOp(is_there, found, e.constant(value.type, 0)))
 
 
 @row("getctarank", ".=.", {"u32", "u64"}, "shared::cluster")
 def getctarank(e: OpBuilder, i: Instruction, address: Operand | None) -> SSAValue:
-    value = e.resize(e.read(address, TYPES[i.among("u32 u64")]), 32)
-    rank = e.add(llvm.AndOp(e.add(llvm.LShrOp(value, e.constant(i32, RANK_SHIFT))), e.constant(i32, RANK_MASK)))
-    other = e.add(llvm.SubOp(rank, e.constant(i32, 1)))
-    is_own = e.compare("eq", rank, e.constant(i32, 0))
-    return e.add(llvm.SelectOp(is_own, e.special("cluster_ctarank"), other))
+    value = e.read(address, TYPES[i.among("u32 u64")])
+    shift = e.constant(value.type, RANK_SHIFTS[bits_of(value.type)])
+    rank = e.resize(e.add(llvm.LShrOp(value, shift)), 32)
+    return e.add(llvm.AndOp(rank, e.constant(i32, ranks_of(prod(e.cluster)) - 1)))
 
 
 # ---------------------------------------------------------------------------------------------- exchanges in a warp
