@@ -1,10 +1,11 @@
 """Which `tcgen05` instructions there are, by their mnemonics: loads, stores and copies of tensor memory, and products.
 
     TensorAccess.of("tcgen05.ld.sync.aligned.16x64b.x2.b32").registers                            2
-    tensor_copy("tcgen05.cp.cta_group::1.4x256b")                                                 2, ((0, 32, 64, 96),)
+    tensor_copy("tcgen05.cp.cta_group::1.4x256b")                                                 1, 2, ((0, 32, 64, 96),)
     TensorMma.of("tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X").scales          2
 
 Tensor memory has 128 lanes of 512 columns of 32 bits; an address has the lane in its upper half, the column in its lower one.
+With `.cta_group::2` two neighbouring blocks of a cluster work together: each has half of the rows of A and D, and half of the columns of B.
 Source: PTX ISA 8.8, 9.7.16.2 "Matrix and data movement shape", 9.7.16.4.2 "Instruction descriptor".
 """
 
@@ -50,9 +51,10 @@ _COPIES: dict[str, tuple[int, tuple[Sequence[int], ...]]] = {
 }
 
 
-def tensor_copy(name: str) -> tuple[int, tuple[Sequence[int], ...]] | None:
-    """Chunks of 16 bytes in a row, and the lanes of all rows, as often as these are written; None for another instruction."""
-    return _COPIES.get(name.removeprefix("tcgen05.cp.cta_group::1."))
+def tensor_copy(name: str) -> tuple[int, int, tuple[Sequence[int], ...]] | None:
+    """In how many blocks, chunks of 16 bytes in a row, lanes of all rows, as often as these are written; None for another instruction."""
+    blocks, _, shape = name.removeprefix("tcgen05.cp.cta_group::").partition(".")
+    return (int(blocks), *_COPIES[shape]) if blocks in ("1", "2") and shape in _COPIES else None
 
 
 _F8F6F4 = {0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"}
@@ -67,36 +69,41 @@ KINDS: dict[str, tuple[dict[int, str], int, dict[int, str], tuple[int, ...]]] = 
 }
 """`.kind` -> types of A and B by their codes, columns of A, types of D by their codes, and how many scales a row of A may have."""
 _MMA = re.compile(
-    r"tcgen05\.mma\.cta_group::1\.kind::(\w+)(?:(\.block_scale)(?:\.(?:scale_vec::([124])X|block(16|32)))?)?"
+    r"tcgen05\.mma\.cta_group::([12])\.kind::(\w+)(?:(\.block_scale)(?:\.(?:scale_vec::([124])X|block(16|32)))?)?"
     r"(?:\.collector::a::(?:fill|use|lastuse|discard))?"
 )
 
 
 @dataclass(frozen=True)
 class TensorMma:
-    """A product. scales: each row of A, and column of B, has so many factors; the types are in the instruction descriptor"""
+    """A product. blocks: that it is of; scales: each row of A, and column of B, has so many factors
+
+    The types are in the instruction descriptor.
+    """
 
     kind: str
     scales: int
+    blocks: int
 
     @classmethod
     def of(cls, name: str) -> TensorMma | None:
         """The instruction of that mnemonic; None for another one."""
         match = _MMA.fullmatch(name)
-        if match is None or match[1] not in KINDS:
+        if match is None or match[2] not in KINDS:
             return None
-        kind, scaled, count, block = match.groups()
+        blocks, kind, scaled, count, block = match.groups()
         _, depth, _, may_have = KINDS[kind]
         if not scaled or not may_have:
-            return None if scaled or may_have else cls(kind, 0)
+            return None if scaled or may_have else cls(kind, 0, int(blocks))
         scales = int(count) if count else depth // int(block) if block else may_have[0]
-        return cls(kind, scales) if scales in may_have and (count or block or len(may_have) == 1) else None
+        return cls(kind, scales, int(blocks)) if scales in may_have and (count or block or len(may_have) == 1) else None
 
 
 @dataclass(frozen=True)
 class TensorProduct:
     """What an instruction descriptor says of a product.
 
+    rows, columns, depth   of D, and of A; all but depth are shared by `blocks`
     negates    A, B; along: which of them lie along their rows in shared memory
     scale      the type of factors; scale_bytes: which byte of a cell is the first factor of a row of A, of B
     """
@@ -107,6 +114,7 @@ class TensorProduct:
     rows: int
     columns: int
     depth: int
+    blocks: int
     negates: tuple[bool, bool]
     along: tuple[bool, bool]
     saturates: bool
@@ -124,12 +132,13 @@ class TensorProduct:
         columns, rows = 8 * (word >> 17 & 63), 16 * (word >> 24 & 31)
         scale = ("ue4m3", "ue8m0")[word >> 23 & 1] if mma.scales else ""
         scale_bytes = (word >> 29 & 3, word >> 4 & 3) if mma.scales else (0, 0)
-        step = 16 if (rows == 128 and not mma.scales) or (mma.kind == "i8" and columns > 24) else 8
+        wide = mma.blocks == 2 or (rows == 128 and not mma.scales) or (mma.kind == "i8" and columns > 24)
+        step = 16 if wide else 8
         faults = (
             (bool(word & 7), "of a sparse matrix, which is not supported"),
             (not (a and b and to), "with a type that this kind does not have"),
             (to == "f16" and "bf16" in (a, b), "with sums of f16 of bf16"),
-            (rows not in ((128,) if mma.scales else (64, 128)), f"of {rows} rows"),
+            (rows // mma.blocks not in ((128,) if mma.scales else (64, 128)), f"of {rows} rows"),
             (not columns or columns > 256 or columns % step != 0, f"of {columns} columns"),
             (mma.kind == "i8" and any(negates), "that negates integers"),
             (saturates and mma.kind != "i8", "that saturates floats"),
@@ -140,7 +149,7 @@ class TensorProduct:
         )
         if found := next((what for is_wrong, what in faults if is_wrong), ""):
             return found
-        return cls(a, b, to, rows, columns, depth, negates, along, saturates, scale, scale_bytes)
+        return cls(a, b, to, rows, columns, depth, mma.blocks, negates, along, saturates, scale, scale_bytes)
 
     def bits(self, word: str) -> int:
         """Of an element in shared memory: 32 of four bits in 16 bytes, or 16 of less than eight at their start."""

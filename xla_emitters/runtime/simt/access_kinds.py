@@ -177,6 +177,11 @@ def flight_of(op: Operation, touch: Touch) -> Flight:
     return next(of_name, Flight.COPY if touch is Touch.COPY else Flight.STORE)
 
 
+def is_of_copy(op: Operation) -> bool:
+    """Whether the op is what a bulk copy does to a barrier when it is complete."""
+    return _intrinsic(op).startswith("mbarrier.complete_tx") and not _intrinsic(op).endswith("stored")
+
+
 def is_in_order(op: Operation) -> bool:
     """Whether the op happens behind those that its thread has issued before, and which are in flight too."""
     return _intrinsic(op).startswith(("tcgen05.mma", "tcgen05.cp"))

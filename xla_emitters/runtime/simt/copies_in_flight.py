@@ -41,6 +41,7 @@ Barrier = tuple[int, int]
 class Copies:
     """What several lanes access by one instruction.
 
+    access   the access
     shadow   of the memory
     starts   bytes from which on each lane accesses pieces of `unit` bytes, int64 (lanes, pieces)
     block    in whose memory, as a row of the chunk, int64 (lanes,)
@@ -51,6 +52,7 @@ class Copies:
     barriers   that they complete, as far as is known
     """
 
+    access: Any
     shadow: Any
     starts: Array
     unit: int
@@ -93,18 +95,21 @@ class CopiesInFlight:
         last = np.where(lanes, self._groups - most, -1).reshape(-1)
         self._land(lambda copies: copies.groups <= last[copies.lanes] if not copies.is_bulk else None)
 
-    def complete_by(self, lanes: Array, barrier: Barrier, *, is_bulk: bool, again: bool = False) -> None:
+    def complete_by(
+        self, lanes: Array, barrier: Barrier, *, is_bulk: bool, again: bool = False, of_pair: bool = False
+    ) -> None:
         """The copies that these threads have issued so far, to the block of a barrier, complete it.
 
-        again  those that complete another one too, and those of any block: what `tcgen05.commit` is for
+        again    those that complete another one too, and those of any block: what `tcgen05.commit` is for
+        of_pair  also those to the other block of its pair
         """
-        here = lanes.reshape(-1)
+        here, blocks = lanes.reshape(-1), 2 if of_pair else 1
 
         def tied(copies: Copies) -> Iterator[Copies]:
             if (copies.barriers and not again) or copies.is_bulk != is_bulk:
                 yield copies
                 return
-            chosen = here[copies.lanes] & (again | (copies.block == barrier[0]))
+            chosen = here[copies.lanes] & (again | (copies.block // blocks == barrier[0] // blocks))
             if not chosen.all():
                 yield copies.those(~chosen)
             if chosen.any():
@@ -115,6 +120,9 @@ class CopiesInFlight:
     def phase_ends(self, barrier: Barrier) -> None:
         """A thread has seen a phase of a barrier complete."""
         self._land(lambda copies: np.full(len(copies.lanes), barrier in copies.barriers))
+
+    def __iter__(self) -> Iterator[Copies]:
+        return iter(self._flying)
 
     def _land(self, are_complete: Callable[[Copies], Array | None]) -> None:
         left = list[Copies]()

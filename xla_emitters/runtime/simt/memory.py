@@ -201,9 +201,19 @@ class Watcher:
         """These threads wait until at most so many of their groups are in flight."""
 
     def complete_by(
-        self, memory: Memory, lanes: Array, barrier: tuple[int, int], flight: Flight, *, is_bulk: bool
+        self,
+        memory: Memory,
+        lanes: Array,
+        barrier: tuple[int, int],
+        flight: Flight,
+        *,
+        is_bulk: bool,
+        of_pair: bool = False,
     ) -> None:
-        """What these threads have issued so far, in bulk or not, completes an `mbarrier`: row of its block, and where."""
+        """What these threads have issued so far, in bulk or not, completes an `mbarrier`: row of its block, and where.
+
+        of_pair  also what was issued to the other block of the barrier's pair
+        """
 
     def phase_ends(self, memory: Memory, barrier: tuple[int, int]) -> None:
         """A thread has seen a phase of an `mbarrier` complete."""

@@ -28,7 +28,7 @@ from xla_emitters.runtime.simt.copies_in_flight import Flight
 from xla_emitters.runtime.simt.gpu_rules import WARP_SIZE, ended_warps, meet
 from xla_emitters.runtime.simt.llvm_rules import check_alignment, load_value, store_value
 from xla_emitters.runtime.simt.machine import Machine
-from xla_emitters.runtime.simt.memory import Named, Watcher
+from xla_emitters.runtime.simt.memory import WINDOW_BITS, Named, Watcher
 
 RULES = Rules()
 
@@ -356,14 +356,25 @@ def _mbarrier_arrive(
 
 
 def _mbarrier_bytes(
-    sign: int, op: Operation, machine: Machine, address: Array, count: Array, *, are_stored: bool = False
+    sign: int,
+    op: Operation,
+    machine: Machine,
+    address: Array,
+    count: Array,
+    *,
+    are_stored: bool = False,
+    of_pair: bool = False,
 ) -> None:
-    """Expects more bytes, or says that some have come; are_stored: by `st.async` and its kin, which those that see the phase know."""
+    """Expects more bytes, or says that some have come.
+
+    are_stored  by `st.async` and its kin, which those that see the phase know
+    of_pair     to any block of the barrier's pair
+    """
     found = Barriers.of(machine, op, address)
     found.bytes_ = found.bytes_ + sign * found.sums(count)
     found.store()
     if sign < 0 and machine.memory.watchers:
-        _tell_of_copies(machine, found, Flight.COPY, is_bulk=True)
+        _tell_of_copies(machine, found, Flight.COPY, is_bulk=True, of_pair=of_pair)
     if are_stored:
         _tell_of_arrivals(machine, found)
 
@@ -373,9 +384,9 @@ def _tell_of_arrivals(machine: Machine, barriers: Barriers) -> None:
         machine.memory.tell(Watcher.arrive, barriers.named(machine.lanes))
 
 
-def _tell_of_copies(machine: Machine, barriers: Barriers, flight: Flight, *, is_bulk: bool) -> None:
+def _tell_of_copies(machine: Machine, barriers: Barriers, flight: Flight, **how: bool) -> None:
     for lanes, barrier in barriers.named(machine.lanes):
-        machine.memory.tell(Watcher.complete_by, lanes, barrier, flight, is_bulk=is_bulk)
+        machine.memory.tell(Watcher.complete_by, lanes, barrier, flight, **how)
 
 
 def _copies_arrive(op: Operation, machine: Machine, address: Array) -> None:
@@ -471,14 +482,20 @@ def _byte(machine: Machine, op: Operation, address: Array, wanted: Array) -> Arr
     return np.where(lanes, found, zero)
 
 
-def multicast(run: Kernel, op: Operation, machine: Machine, address: Array, *operands: Array) -> Any:
-    """The op once for each block in a mask, its last operand; its first one is an address in that block."""
+def multicast(
+    run: Kernel, op: Operation, machine: Machine, address: Array, *operands: Array, is_paired: bool = False
+) -> Any:
+    """The op once for each block in a mask, its last operand; its first one is an address in that block.
+
+    is_paired  or, if it is in the first or the second block of a pair, in the first or second of that block's pair
+    """
     *others, mask = operands
     cluster, total = machine.memory.cluster, np.zeros((1, 1), np.int32)
     for rank in range(cluster):
         wanted = (mask >> rank & 1 != 0) & machine.lanes
         if wanted.any():
-            there = machine.memory.of_rank(address, rank)
+            of_pair = rank & ~1 | address >> WINDOW_BITS & 1 if is_paired else rank
+            there = machine.memory.of_rank(address, of_pair)
             with machine.only(wanted):
                 found = run(op, machine, there, *others)
             total = total if found is None else np.maximum(total, found)
@@ -502,6 +519,10 @@ OF_OP: dict[str, Kernel] = {
     "mbarrier.complete_tx": partial(_mbarrier_bytes, -1),
     "mbarrier.complete_tx.stored": partial(_mbarrier_bytes, -1, are_stored=True),
     "mbarrier.complete_tx.multicast": partial(multicast, partial(_mbarrier_bytes, -1)),
+    "mbarrier.complete_tx.pair": partial(_mbarrier_bytes, -1, of_pair=True),
+    "mbarrier.complete_tx.pair.multicast": partial(
+        multicast, partial(_mbarrier_bytes, -1, of_pair=True), is_paired=True
+    ),
     **{
         f"mbarrier.{word}_wait{'.parity' * by_parity}": partial(_mbarrier_wait, by_parity)
         for word in ("test", "try")

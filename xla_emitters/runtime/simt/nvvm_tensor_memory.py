@@ -12,7 +12,8 @@ A register r of thread t of a warp is, with group = t / 4 and within = t % 4, th
     16x256b    lane group + 8 * (r / 2 % 2)        column 8 * (r / 4) + 2 * within + r % 2
     16x32bx2   lane t % 16                         column r, behind the half's distance for t >= 16
 
-Row r of D is lane r, of 64 rows lane 32 * (r / 16) + r % 16; of A lane r. Factors of row r are bytes of the cell at lane r % 32 (in all
+Row r of D is lane r, of 64 rows lane 32 * (r / 16) + r % 16; of A lane r. Of two blocks each has half of the rows; where these are 64, row
+r is lane r in the first half of D's columns, and lane 64 + r in the second. Factors of row r are bytes of the cell at lane r % 32 (in all
 four quarters alike) and column r / 32. Results are there when they are issued; whether they were waited for, the race detector knows.
 Source: PTX ISA 8.8, 9.7.16; CUTLASS's copy_traits_sm100.hpp, mma_sm100_desc.hpp and sm100_blockscaled_layout.hpp for layouts in formulas.
 """
@@ -20,7 +21,10 @@ Source: PTX ISA 8.8, 9.7.16; CUTLASS's copy_traits_sm100.hpp, mma_sm100_desc.hpp
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import chain
+from typing import NoReturn
 
 import numpy as np
 from xdsl.dialects.builtin import i32
@@ -32,7 +36,16 @@ from xla_emitters.runtime.simt.code import Kernel
 from xla_emitters.runtime.simt.gpu_rules import WARP_SIZE, lane_numbers, warp_numbers
 from xla_emitters.runtime.simt.llvm_rules import store_value
 from xla_emitters.runtime.simt.machine import Machine, Value
-from xla_emitters.runtime.simt.memory import TENSOR_COLUMNS, TENSOR_LANES, UNWRITTEN, Access, Memory, Space, Watcher
+from xla_emitters.runtime.simt.memory import (
+    TENSOR_COLUMNS,
+    TENSOR_LANES,
+    UNWRITTEN,
+    WINDOW_BITS,
+    Access,
+    Memory,
+    Space,
+    Watcher,
+)
 from xla_emitters.runtime.simt.nvvm_barrier_rules import left_behind
 from xla_emitters.runtime.simt.nvvm_bulk_copies import Lane, lane_value, lanes_of
 from xla_emitters.runtime.simt.nvvm_matrices import elements_of, rounded, scale_factors, whole_warps
@@ -75,10 +88,10 @@ class TensorMemory:
                 return start
         return None
 
-    def check(self, machine: Machine, op: Operation, lane: Lane, columns: Array) -> None:
-        """raises ExecutionError for columns that are not allocated to the thread's block"""
+    def check(self, machine: Machine, op: Operation, lane: Lane, columns: Array, row: int) -> None:
+        """raises ExecutionError for columns that are not allocated to the block of that row"""
         inside = np.clip(columns, 0, TENSOR_COLUMNS - 1)
-        if (bad := (inside != columns) | (self.owners[lane[0], inside] == 0)).any():
+        if (bad := (inside != columns) | (self.owners[row, inside] == 0)).any():
             column = columns[bad.argmax()]
             machine.memory.fail(op, lane, f"accesses column {column} of tensor memory, which is not allocated")
 
@@ -189,7 +202,7 @@ def _cells_of(
     machine.refuse(op, is_other, "accesses lanes of tensor memory that are another warp's")
     for row, thread in leaders:
         of_warp = np.unique(column[min(row, len(column) - 1), thread : thread + WARP_SIZE])
-        tensor.check(machine, op, (row, thread), (of_warp[:, None] + columns).reshape(-1))
+        tensor.check(machine, op, (row, thread), (of_warp[:, None] + columns).reshape(-1), row)
     first = np.broadcast_to(column * TENSOR_LANES + lane, machine.shape).astype(np.int64)
     pieces = (columns * TENSOR_LANES + lanes).astype(np.int64)
     machine.memory.changes += access.is_store
@@ -225,55 +238,86 @@ def store(access: TensorAccess, op: Operation, machine: Machine, place: Array, *
 # ---------------------------------------------------------------------------------------------- copies and products
 
 
-def _part(
-    machine: Machine, op: Operation, lane: Lane, place: int, lanes: Sequence[int] | Array, columns: int, is_store: bool
-) -> tuple[Array, Array]:
-    """Cells that one thread accesses: its block's, int32 (columns, lanes), no copy, and which lanes of them."""
-    tensor, first = tensor_memory(machine), place & 0xFFFF
-    chosen = np.asarray(lanes) + (place >> 16 & 0xFFFF)
-    if chosen.max(initial=0) >= TENSOR_LANES:
-        machine.memory.fail(op, lane, f"accesses lane {chosen.max()} of tensor memory")
-    tensor.check(machine, op, lane, first + np.arange(columns))
-    pieces = (np.arange(columns)[:, None] * TENSOR_LANES + chosen).reshape(-1) * CELL
-    address, size = tensor.buffer.base + first * TENSOR_LANES * CELL, columns * TENSOR_LANES * CELL
-    view = machine.memory.piece(op, lane, address, size, is_store, pieces, CELL, CELL)
-    return view.view(np.int32).reshape(columns, TENSOR_LANES), chosen
+@dataclass(frozen=True)
+class Part:
+    """What one thread does in the memory of one block, of its rank.
+
+    number, blocks  which block it is of how many that work together
+    """
+
+    machine: Machine
+    op: Operation
+    lane: Lane
+    rank: int
+    number: int
+    blocks: int
+
+    def fail(self, what: str) -> NoReturn:
+        self.machine.memory.fail(self.op, self.lane, what)
+
+    @property
+    def row(self) -> int:
+        """The block, as a row of the chunk."""
+        cluster = self.machine.memory.cluster
+        return self.lane[0] // cluster * cluster + self.rank
+
+    def address(self, of_first: int) -> int:
+        """An address in this block, for the one in the first block of the cluster."""
+        return of_first + (self.rank << WINDOW_BITS)
 
 
-def _in_turn(machine: Machine) -> Iterator[Lane]:
-    """Each active lane, while it runs alone."""
+def _parts(machine: Machine, op: Operation, blocks: int) -> Iterator[list[Part]]:
+    """For each active lane, which runs alone meanwhile, what it does in each block. raises ExecutionError where a pair is no pair"""
+    cluster = machine.memory.cluster
     for lane in lanes_of(machine):
         alone = np.zeros(machine.shape, np.bool_)
         alone[lane] = True
+        first = lane[0] % cluster // blocks * blocks
+        if first + blocks > cluster:
+            machine.memory.fail(
+                op, lane, "is of two blocks, and its block is not one of a pair: the cluster has no other"
+            )
         with machine.only(alone):
-            yield lane
+            yield [Part(machine, op, lane, first + number, number, blocks) for number in range(blocks)]
+
+
+def _cells(part: Part, place: int, lanes: Sequence[int] | Array, columns: int, is_store: bool) -> tuple[Array, Array]:
+    """Cells that one thread accesses in a block: int32 (columns, lanes), no copy, and which lanes of them."""
+    machine, op, lane = part.machine, part.op, part.lane
+    tensor, first = tensor_memory(machine), place & 0xFFFF
+    chosen = np.asarray(lanes) + (place >> 16 & 0xFFFF)
+    if chosen.max(initial=0) >= TENSOR_LANES:
+        part.fail(f"accesses lane {chosen.max()} of tensor memory")
+    tensor.check(machine, op, lane, first + np.arange(columns), part.row)
+    pieces = (np.arange(columns)[:, None] * TENSOR_LANES + chosen).reshape(-1) * CELL
+    address = part.address(tensor.buffer.base + first * TENSOR_LANES * CELL)
+    size = columns * TENSOR_LANES * CELL
+    view = machine.memory.piece(op, lane, address, size, is_store, pieces, CELL, CELL)
+    return view.view(np.int32).reshape(columns, TENSOR_LANES), chosen
 
 
 _WIDTHS = {0: (16, 4), 1: (128, 5), 2: (128, 4), 4: (64, 4), 6: (32, 4)}
 """Swizzle in a descriptor -> bytes, 16 for none, and the logarithm of the bytes that are moved at once."""
 
 
-def _chunks(
-    machine: Machine, op: Operation, lane: Lane, descriptor: int, numbers: Array, across: int, *, is_along_rows: bool
-) -> Array:
-    """Chunks of 16 bytes of a matrix in shared memory, uint8 (chunks, 16)."""
+def _chunks(part: Part, descriptor: int, numbers: Array, across: int, *, is_along_rows: bool) -> Array:
+    """Chunks of 16 bytes of a matrix in a block's shared memory, uint8 (chunks, 16)."""
     leading, stride = ((descriptor >> at & 0x3FFF) << 4 for at in (16, 32))
     swizzle = descriptor >> 61 & 7
     if swizzle not in _WIDTHS or (swizzle == 1 and not is_along_rows):
-        machine.memory.fail(op, lane, f"has a descriptor of a swizzle of code {swizzle}")
+        part.fail(f"has a descriptor of a swizzle of code {swizzle}")
     if descriptor >> 49 & 15:
-        machine.memory.fail(
-            op, lane, "has a descriptor with a base offset or an absolute stride, which is not supported"
-        )
+        part.fail("has a descriptor with a base offset or an absolute stride, which is not supported")
     if descriptor >> 46 & 7 != 1:
-        machine.memory.fail(op, lane, "has a descriptor whose bits 46 to 48 are not 1")
+        part.fail("has a descriptor whose bits 46 to 48 are not 1")
     width, atom = _WIDTHS[swizzle]
-    start = int(shared_address(machine, op, np.full((1, 1), (descriptor & 0x3FFF) << 4))[0, 0])
+    start = part.address(int(shared_address(part.machine, part.op, np.full((1, 1), (descriptor & 0x3FFF) << 4))[0, 0]))
     lines = 4 if swizzle == 1 else 8
     places = start + chunk_places(numbers, across, width, leading, stride, is_along_rows=is_along_rows, lines=lines)
     places = swizzled(places, width) if atom == 4 else places ^ (places >> 7 & 3) << 5
     low = int(places.min())
-    view = machine.memory.piece(op, lane, low, int(places.max()) + 16 - low, False, places - low, 16, 16)
+    size, pieces = int(places.max()) + 16 - low, places - low
+    view = part.machine.memory.piece(part.op, part.lane, low, size, False, pieces, 16, 16)
     return view[(places - low)[:, None] + np.arange(16)]
 
 
@@ -286,42 +330,37 @@ def _numbers(chunks: Array, word: str, bits: int, each: int) -> Array:
     return elements_of(word, np.ascontiguousarray(chunks).reshape(-1).view(np.uint32)).reshape(-1, each)
 
 
-def _from_shared(
-    machine: Machine, op: Operation, lane: Lane, product: TensorProduct, descriptor: int, which: int
-) -> Array:
-    """A, or the transpose of B, that a descriptor names: float64 (rows, depth)."""
+def _from_shared(part: Part, product: TensorProduct, descriptor: int, which: int) -> Array:
+    """A block's part of A, or of the transpose of B, that a descriptor names: float64 (rows, depth)."""
     word, rows = (product.a, product.rows) if which == 0 else (product.b, product.columns)
+    rows //= part.blocks
     bits, is_along_rows = product.bits(word), product.along[which]
     each = 128 // bits if is_along_rows else product.depth // 2
     numbers = np.arange(rows * product.depth // each)
-    chunks = _chunks(machine, op, lane, descriptor, numbers, -(-rows // each), is_along_rows=is_along_rows)
+    chunks = _chunks(part, descriptor, numbers, -(-rows // each), is_along_rows=is_along_rows)
     found = _numbers(chunks, word, bits, each)
     return found.reshape(product.depth, rows).T if is_along_rows else found.reshape(rows, product.depth)
 
 
-def _from_tensor(machine: Machine, op: Operation, lane: Lane, product: TensorProduct, place: int) -> Array:
-    """A in tensor memory: float64 (128, depth)."""
-    bits = product.bits(product.a)
-    if product.rows != TENSOR_LANES or bits < 8:
-        machine.memory.fail(
-            op, lane, f"has A of {product.rows} rows of {product.a} in tensor memory, which is not supported"
-        )
-    cells, _ = _part(machine, op, lane, place, range(TENSOR_LANES), product.depth * bits // 32, False)
+def _from_tensor(part: Part, product: TensorProduct, place: int) -> Array:
+    """A block's part of A in tensor memory: float64 (128, depth)."""
+    bits, rows = product.bits(product.a), product.rows // part.blocks
+    if rows != TENSOR_LANES or bits < 8:
+        part.fail(f"has A of {rows} rows of {product.a} in tensor memory, which is not supported")
+    cells, _ = _cells(part, place, range(TENSOR_LANES), product.depth * bits // 32, False)
     return elements_of(product.a, np.ascontiguousarray(cells.T)).reshape(TENSOR_LANES, product.depth)
 
 
-def _factors(
-    machine: Machine, op: Operation, lane: Lane, product: TensorProduct, place: int, which: int, count: int
-) -> Array:
-    """The factor of each element of A, or of B's transpose: float64 (rows, depth).
+def _factors(part: Part, product: TensorProduct, place: int, which: int, count: int) -> Array:
+    """The factor of each element of a block's part of A, or of all of B's transpose: float64 (rows, depth).
 
     In the highest two bits of the address CUTLASS keeps the byte that the instruction descriptor names.
     """
-    rows = (product.rows, product.columns)[which]
-    cells, _ = _part(machine, op, lane, place & ~(3 << 30), range(TENSOR_LANES), -(-rows // 32), False)
+    rows = (product.rows // part.blocks, product.columns)[which]
+    cells, _ = _cells(part, place & ~(3 << 30), range(TENSOR_LANES), -(-rows // 32), False)
     quarters = cells.reshape(len(cells), 4, 32)
     if (quarters != quarters[:, :1]).any():
-        machine.memory.fail(op, lane, "has factors that are not alike in the four quarters of the lanes")
+        part.fail("has factors that are not alike in the four quarters of the lanes")
     words = np.ascontiguousarray(quarters[:, 0]).reshape(-1)[:rows].view(np.uint32)
     shifts = 8 * (product.scale_bytes[which] + np.arange(count))
     codes = words[:, None] >> shifts.astype(np.uint32) & np.uint32(255)
@@ -329,31 +368,54 @@ def _factors(
 
 
 def multiply(mma: TensorMma, op: Operation, machine: Machine, *operands: Array) -> None:
-    for lane in _in_turn(machine):
-        d, a, b, what, counts, divisor, *others = (lane_value(machine, each, lane) for each in operands)
+    in_memory = operands[1].dtype.itemsize == 8
+    for parts in _parts(machine, op, mma.blocks):
+        d, a, b, what, counts, divisor, *others = (lane_value(machine, each, parts[0].lane) for each in operands)
         product = TensorProduct.of(mma, what & 0xFFFFFFFF)
         if isinstance(product, str):
-            machine.memory.fail(op, lane, f"has an instruction descriptor {product}")
-        in_memory = operands[1].dtype.itemsize == 8
-        left = (
-            _from_shared(machine, op, lane, product, a, 0) if in_memory else _from_tensor(machine, op, lane, product, a)
-        )
-        right = _from_shared(machine, op, lane, product, b, 1)
-        if mma.scales:
-            left = left * _factors(machine, op, lane, product, others[0], 0, mma.scales)
-            right = right * _factors(machine, op, lane, product, others[1], 1, mma.scales)
-        with np.errstate(all="ignore"):
-            sums = (-1 if product.negates[0] != product.negates[1] else 1) * (left @ right.T)
-            rows = np.arange(product.rows)
-            lanes = rows if product.rows == TENSOR_LANES else rows // 16 * 32 + rows % 16
-            if counts:
-                cells, chosen = _part(machine, op, lane, d, lanes, product.columns, False)
-                sums = sums + _sums_of(product.to, cells[:, chosen].T) * 2.0**-divisor
-            found = rounded(product.to, product.saturates, sums)
-        words = found.view(np.uint16).astype(np.int32) if product.to == "f16" else found.view(np.int32)
-        kept = ~_is_masked(lanes, others if len(others) == 4 else [0] * 4)
-        cells, chosen = _part(machine, op, lane, d, lanes[kept], product.columns, True)
-        cells[:, chosen] = words[kept].T
+            parts[0].fail(f"has an instruction descriptor {product}")
+        whole = np.concatenate([_from_shared(part, product, b, 1) for part in parts])
+        for part in parts:
+            left, right = _from_shared(part, product, a, 0) if in_memory else _from_tensor(part, product, a), whole
+            if mma.scales:
+                left = left * _factors(part, product, others[0], 0, mma.scales)
+                right = right * _factors(part, product, others[1], 1, mma.scales)
+            with np.errstate(all="ignore"):
+                sums = (-1 if product.negates[0] != product.negates[1] else 1) * (left @ right.T)
+            masks = [] if mma.scales else others[4 * part.number : 4 * part.number + 4]
+            for lanes, columns in _lanes_of(product):
+                _add(part, product, d, lanes, sums[:, columns], 2.0**-divisor if counts else None, masks)
+
+
+def _lanes_of(product: TensorProduct) -> list[tuple[Array, slice]]:
+    """The lanes of the rows of a block's part of D, and which columns are there."""
+    rows, half = np.arange(product.rows // product.blocks), product.columns // 2
+    if len(rows) == TENSOR_LANES:
+        return [(rows, slice(None))]
+    if product.blocks == 1:
+        return [(rows // 16 * 32 + rows % 16, slice(None))]
+    return [(rows, slice(half)), (rows + 64, slice(half, None))]
+
+
+def _add(
+    part: Part,
+    product: TensorProduct,
+    place: int,
+    lanes: Array,
+    sums: Array,
+    scale: float | None,
+    masks: Sequence[int],
+) -> None:
+    """Writes D: the sums, and what was there times `scale`. masks: words of 32 bits that name lanes which keep what they have"""
+    with np.errstate(all="ignore"):
+        if scale is not None:
+            cells, chosen = _cells(part, place, lanes, sums.shape[1], False)
+            sums = sums + _sums_of(product.to, cells[:, chosen].T) * scale
+        found = rounded(product.to, product.saturates, sums)
+    words = found.view(np.uint16).astype(np.int32) if product.to == "f16" else found.view(np.int32)
+    kept = ~_is_masked(lanes, masks or [0] * 4)
+    cells, chosen = _cells(part, place, lanes[kept], sums.shape[1], True)
+    cells[:, chosen] = words[kept].T
 
 
 def _sums_of(to: str, cells: Array) -> Array:
@@ -370,15 +432,21 @@ def _is_masked(lanes: Array, masks: Sequence[int]) -> Array:
 
 
 def copy(
-    chunks: int, copies: Sequence[Sequence[int]], op: Operation, machine: Machine, place: Array, of: Array
+    blocks: int,
+    chunks: int,
+    copies: Sequence[Sequence[int]],
+    op: Operation,
+    machine: Machine,
+    place: Array,
+    of: Array,
 ) -> None:
-    """Rows of 16 or 32 bytes, laid out as matrices along k are."""
+    """Rows of 16 or 32 bytes, laid out as matrices along k are: in each block from its own shared memory."""
     numbers = np.arange(2 * len(copies[0])).reshape(-1, 2)[:, :chunks].reshape(-1)
-    for lane in _in_turn(machine):
-        found = _chunks(machine, op, lane, lane_value(machine, of, lane), numbers, 1, is_along_rows=False)
+    for part in chain.from_iterable(_parts(machine, op, blocks)):
+        found = _chunks(part, lane_value(machine, of, part.lane), numbers, 1, is_along_rows=False)
         words = found.reshape(-1, 16 * chunks).view(np.int32)
         for lanes in copies:
-            cells, chosen = _part(machine, op, lane, lane_value(machine, place, lane), lanes, 4 * chunks, True)
+            cells, chosen = _cells(part, lane_value(machine, place, part.lane), lanes, 4 * chunks, True)
             cells[:, chosen] = words.T
 
 

@@ -36,6 +36,7 @@ Private and read-only memory have no shadow. Source: PTX ISA, "Memory Consistenc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NoReturn
 
 import numpy as np
@@ -55,6 +56,7 @@ from xla_emitters.runtime.simt.access_kinds import (
     is_asynchronous,
     is_in_order,
     is_of_block,
+    is_of_copy,
     is_release,
     only_writes,
     touch_of,
@@ -135,10 +137,15 @@ class Sanitizer(Watcher):
             self._shadows[buffer] = self._arguments.get(_address(buffer))
         self._stamp_lanes(memory)
         self._fenced_blocks.begin(self._first_block, len(memory.blocks))
-        self._flights = {flight: CopiesInFlight(self._stamps.shape, self._land) for flight in Flight}
+        self._flights = {flight: CopiesInFlight(self._stamps.shape, partial(self._land, flight)) for flight in Flight}
 
     def end(self, memory: Memory) -> None:
         """Source: CUDA C++ Programming Guide, "Distributed Shared Memory"."""
+        if self._of_clusters is not None:
+            for flight in self._flights.values():
+                for copies in flight:
+                    for block in (copies.block, *(np.full_like(copies.block, row) for row, _ in copies.barriers)):
+                        self._visit(copies.access, block, copies.lanes, copies.stamps[:, 0])
         for (owner, visitor), (access, thread, epoch) in self._visits.items():
             if self._of_clusters is not None and epoch < self._of_clusters[owner, visitor % memory.cluster]:
                 continue
@@ -303,8 +310,11 @@ class Sanitizer(Watcher):
         if is_flag:
             self._announce(memory, access, is_global=is_global)
         lanes = self._lanes(memory, shadow, access)
-        if self._of_clusters is not None and access.origin is not None:
-            self._visit(access, access.origin // access.buffer.stride)
+        is_later = touch in (Touch.COPY, Touch.USE) or is_of_copy(access.op)
+        if self._of_clusters is not None and access.origin is not None and not is_later:
+            numbers = np.flatnonzero(self._whole(access.active))
+            owners = np.broadcast_to(access.origin // buffer.stride, self._stamps.shape).reshape(-1)[numbers]
+            self._visit(access, owners, numbers, lanes.stamps[:, 0])
         for earlier in IN_CONFLICT[touch]:
             if earlier in shadow.stamps:
                 found = lanes.find(shadow.stamps[earlier])
@@ -345,13 +355,14 @@ class Sanitizer(Watcher):
             if before is not None:
                 self._see(lanes, before, lanes.find(shadow.of(Touch.UPDATE)), is_global=is_global)
 
-    def _visit(self, access: Access, owners: Array) -> None:
-        owners = np.broadcast_to(owners, self._stamps.shape)
-        away = self._whole(access.active) & (owners != np.arange(len(self._stamps))[:, None])
-        if not away.any():
-            return
-        for row, thread in np.argwhere(away).tolist():
-            self._visits[int(owners[row, thread]), row] = access, thread, int(self._epochs[row])
+    def _visit(self, access: Access, owners: Array, numbers: Array, stamps: Array) -> None:
+        """Threads, counted through all blocks, access memory of the blocks `owners`."""
+        rows, threads = np.divmod(numbers, self._stamps.shape[1])
+        _, epochs = block_and_epoch(stamps)
+        for at in np.flatnonzero(owners != rows).tolist():
+            key, epoch = (int(owners[at]), int(rows[at])), int(epochs[at])
+            if key not in self._visits or self._visits[key][2] <= epoch:
+                self._visits[key] = access, int(threads[at]), epoch
 
     # ------------------------------------------------------------------------------------------ asynchronous accesses
 
@@ -359,12 +370,14 @@ class Sanitizer(Watcher):
         flight, starts, op = flight_of(access.op, touch), lanes.units * shadow.unit, access.op
         numbers, block = np.flatnonzero(self._whole(access.active)), starts[:, 0] // access.buffer.stride
         is_bulk = flight is Flight.TENSOR or (flight is Flight.COPY and not isinstance(op, CpAsyncOp))
-        where = (shadow, starts, shadow.unit, block, numbers, numbers, self._ops[op], lanes.stamps)
+        where = (access, shadow, starts, shadow.unit, block, numbers, numbers, self._ops[op], lanes.stamps)
         self._flights[flight].issue(Copies(*where, is_bulk, touch is Touch.COPY))
 
-    def _land(self, copies: Copies) -> None:
+    def _land(self, flight: Flight, copies: Copies) -> None:
         """What is complete has written or read, now."""
-        shadow, units, stamps, lanes = self._landed(copies)
+        shadow, units, stamps, lanes = self._landed(flight, copies)
+        if self._of_clusters is not None:
+            self._visit(copies.access, copies.block, lanes, stamps[:, 0])
         flying = shadow.of(Touch.COPY if copies.writes else Touch.USE)
         # What was issued behind it, in order, is in flight still.
         flying[units] = np.where(flying[units] == copies.stamps, 0, flying[units])
@@ -375,7 +388,8 @@ class Sanitizer(Watcher):
         if self._is_landing:
             for barrier in copies.barriers:
                 before = self._landings.get(barrier, np.zeros(0, np.int64))
-                self._landings[barrier] = np.append(before, lanes)
+                # Those of another block are known by its arrival alone.
+                self._landings[barrier] = np.append(before, lanes[lanes // self._stamps.shape[1] == barrier[0]])
 
     def _used(self, shadow: Shadow, units: Array, stamps: Array) -> None:
         """Units have been read, now; beside another reader since the last barrier, several have."""
@@ -384,16 +398,20 @@ class Sanitizer(Watcher):
         is_other = (before >> EPOCH_SHIFT == stamps >> EPOCH_SHIFT) & ((before ^ stamps) >> OP_BITS != 0)
         read[units] = np.where(is_other, stamps | SEVERAL, stamps)
 
-    def _landed(self, copies: Copies) -> tuple[Shadow, Array, Array, Array]:
-        """The shadow, the units, the stamps and the lanes of what is complete.
+    def _landed(self, flight: Flight, copies: Copies) -> tuple[Shadow, Array, Array, Array]:
+        """The shadow, the units, the stamps of what is complete, and the lanes whose they are.
 
-        What comes from another block of the cluster counts as written by the thread of the same number in the block whose memory it is.
+        A copy counts as written by the thread of the same number in the block of the barrier that it completes. What a product does in
+        another block is known there by the arrival of the thread that issued it, as what this one did before.
         """
         shadow: Shadow = copies.shadow
         units = copies.starts[..., None] // shadow.unit + np.arange(copies.unit // shadow.unit)
         threads = self._stamps.shape[1]
-        lanes = copies.block * threads + copies.lanes % threads
+        block = copies.barriers[0][0] if flight is Flight.COPY and copies.barriers else copies.block
+        lanes = block * threads + copies.lanes % threads
         stamps = (self._stamps.reshape(-1)[lanes] + copies.op)[:, None]
+        if flight is Flight.TENSOR:
+            stamps, lanes = np.where((lanes == copies.lanes)[:, None], stamps, copies.stamps), copies.lanes
         return shadow, units.reshape(len(units), -1), stamps, lanes
 
     def commit_group(self, memory: Memory, lanes: Array, flight: Flight) -> None:
@@ -402,8 +420,11 @@ class Sanitizer(Watcher):
     def await_groups(self, memory: Memory, lanes: Array, most: int, flight: Flight) -> None:
         self._flights[flight].await_groups(lanes, most)
 
-    def complete_by(self, memory: Memory, lanes: Array, barrier: Barrier, flight: Flight, *, is_bulk: bool) -> None:
-        self._flights[flight].complete_by(lanes, barrier, is_bulk=is_bulk, again=flight is Flight.TENSOR)
+    def complete_by(
+        self, memory: Memory, lanes: Array, barrier: Barrier, flight: Flight, *, is_bulk: bool, of_pair: bool = False
+    ) -> None:
+        again = flight is Flight.TENSOR
+        self._flights[flight].complete_by(lanes, barrier, is_bulk=is_bulk, again=again, of_pair=of_pair)
 
     def phase_ends(self, memory: Memory, barrier: Barrier) -> None:
         self._is_landing = True

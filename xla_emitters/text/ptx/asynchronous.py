@@ -24,6 +24,7 @@ from xla_emitters.text.ptx.memory_rows import HINTS, SPACES_OF_NAMES, registers_
 from xla_emitters.text.ptx.op_builder import TYPES, OpBuilder
 from xla_emitters.text.ptx.rows import row
 from xla_emitters.text.ptx.syntax import Address, Instruction, Operand, PtxLiteral, Register
+from xla_emitters.text.ptx.threads import of_rank
 
 
 @row("cp.async.ca cp.async.cg", "=..n*", (), f"{HINTS} {SPACES_OF_NAMES}", pure=False)
@@ -104,7 +105,7 @@ _ENDS = ("mbarrier::complete_tx::bytes", "bulk_group")
 _OF_ALL = "multicast::cluster::all"
 _DIMENSIONS = [f"{count}d" for count in range(1, 6)]
 _BULK = f"{' '.join(_ENDS)} L2::cache_hint multicast::cluster global shared::cta shared::cluster"
-_BOX = f"{' '.join(_DIMENSIONS)} tile cta_group::1"
+_BOX = f"{' '.join(_DIMENSIONS)} tile cta_group::1 cta_group::2"
 
 
 @row("cp.async.bulk", "=*", (), _BULK, pure=False)
@@ -140,7 +141,12 @@ def bulk(e: OpBuilder, i: Instruction, *given: Operand | None) -> None:
     else:
         e.tell(f"{name}{ending}", *values)
     if completes:
-        e.tell(f"mbarrier.complete_tx{ending}", e.pointer(given[count - 1], "shared"), size, *mask)
+        e.tell(
+            f"mbarrier.complete_tx{'.pair' * ('cta_group::2' in i.parts)}{ending}",
+            e.pointer(given[count - 1], "shared"),
+            size,
+            *mask,
+        )
 
 
 def _spaces_of(e: OpBuilder, i: Instruction, is_multicast: bool, completes: bool) -> tuple[str, str]:
@@ -193,10 +199,12 @@ def red_async(e: OpBuilder, i: Instruction, place: Operand | None, source: Opera
 @row("clusterlaunchcontrol.try_cancel.async", "=aa", {"b128"}, f"shared::cta {_ENDS[0]} {_OF_ALL}", pure=False)
 def try_cancel(e: OpBuilder, i: Instruction, place: SSAValue, barrier: SSAValue) -> None:
     """No launch is cancelled, since all blocks run here: the answer is 16 bytes of zeros."""
-    if _OF_ALL in i.parts and prod(e.cluster) > 1:
-        raise e.unsupported(f"'{i.name}' in a cluster of several blocks")
-    store(e, i, e.vector([e.constant(i64, 0)] * 2), place)
-    e.tell("mbarrier.complete_tx.stored", barrier, e.constant(i32, 16))
+    for rank in range(prod(e.cluster) if _OF_ALL in i.parts else 1):
+        there = [place, barrier]
+        if _OF_ALL in i.parts and prod(e.cluster) > 1:
+            there = [e.cast(of_rank(e, e.cast(each, i64), e.constant(i32, rank)), each.type) for each in there]
+        store(e, i, e.vector([e.constant(i64, 0)] * 2), there[0])
+        e.tell("mbarrier.complete_tx.stored", there[1], e.constant(i32, 16))
 
 
 @row("clusterlaunchcontrol.query_cancel.is_canceled.pred", "p=.", {"b128"})

@@ -16,21 +16,24 @@ from xla_emitters.text.ptx.op_builder import OpBuilder
 from xla_emitters.text.ptx.rows import row
 from xla_emitters.text.ptx.syntax import Address, Instruction, Operand, OperandGroup, PtxLiteral, Register
 
-_ONE = "cta_group::1"
+_GROUPS = ("cta_group::1", "cta_group::2")
 _ARRIVES = "mbarrier::arrive::one"
 
-row(
-    f"tcgen05.alloc.{_ONE}.sync.aligned",
-    "=au",
-    (),
-    "shared::cta",
-    needs="b32",
-    to="tcgen05.alloc",
-    pure=False,
-    waits=True,
-)
-row(f"tcgen05.dealloc.{_ONE}.sync.aligned", "=uu", (), needs="b32", to="tcgen05.dealloc", pure=False)
-row(f"tcgen05.relinquish_alloc_permit.{_ONE}.sync.aligned", "=", to="tcgen05.relinquish_alloc_permit", pure=False)
+# Each block of a pair allocates what it has of both.
+for _group in _GROUPS:
+    _END = f"{_group}.sync.aligned"
+    row(
+        f"tcgen05.alloc.{_END}",
+        "=au",
+        (),
+        "shared::cta",
+        needs="b32",
+        to="tcgen05.alloc",
+        pure=False,
+        waits=True,
+    )
+    row(f"tcgen05.dealloc.{_END}", "=uu", (), needs="b32", to="tcgen05.dealloc", pure=False)
+    row(f"tcgen05.relinquish_alloc_permit.{_END}", "=", to="tcgen05.relinquish_alloc_permit", pure=False)
 row("tcgen05.wait::ld.sync.aligned tcgen05.wait::st.sync.aligned", "=", to="tcgen05.{1}", pure=False)
 # What barriers and commits order, they order without a fence.
 row("tcgen05.fence::before_thread_sync tcgen05.fence::after_thread_sync", "=", to="", pure=False)
@@ -70,22 +73,36 @@ def _access(
     return found, [_cell(e, place), *(e.read(each, i32) for each in half)]
 
 
-@row(f"tcgen05.cp.{_ONE}", "=.b", (), "*", pure=False)
+@row("tcgen05.cp", "=.b", (), "*", pure=False)
 def copy(e: OpBuilder, i: Instruction, place: Operand | None, of: SSAValue) -> None:
     if tensor_copy(i.name) is None:
         raise e.unsupported(f"'{i.name}'")
     e.tell(i.name, _cell(e, place), of)
 
 
-@row(f"tcgen05.commit.{_ONE}", "=a?.", (), f"{_ARRIVES} shared::cluster multicast::cluster", needs="b64", pure=False)
+@row(
+    "tcgen05.commit",
+    "=a?.",
+    (),
+    f"{' '.join(_GROUPS)} {_ARRIVES} shared::cluster multicast::cluster",
+    needs="b64",
+    pure=False,
+)
 def commit(e: OpBuilder, i: Instruction, barrier: SSAValue, *mask: Operand | None) -> None:
     is_multicast = "multicast::cluster" in i.parts
-    if _ARRIVES not in i.parts or len(mask) != is_multicast or any(not isinstance(each, Register) for each in mask):
-        raise e.error(f"'{i.name}' has '.{_ARRIVES}', and a mask in a register if it is '.multicast::cluster'")
+    if (
+        not i.among(" ".join(_GROUPS), "")
+        or _ARRIVES not in i.parts
+        or len(mask) != is_multicast
+        or any(not isinstance(each, Register) for each in mask)
+    ):
+        raise e.error(
+            f"'{i.name}' has '.cta_group', '.{_ARRIVES}', and a mask in a register if it is '.multicast::cluster'"
+        )
     e.tell("tcgen05.commit" + ".multicast" * is_multicast, barrier, *(e.read_as(each, "b16") for each in mask))
 
 
-@row(f"tcgen05.mma.{_ONE}", "=...u*", (), "*", pure=False)
+@row("tcgen05.mma", "=...u*", (), "*", pure=False)
 def mma(
     e: OpBuilder,
     i: Instruction,
@@ -95,7 +112,7 @@ def mma(
     what: SSAValue,
     *more: Operand | None,
 ) -> None:
-    """The intrinsic has D, A, B, the descriptor, whether D counts, its exponent; then addresses of factors, or four masks of lanes."""
+    """The intrinsic has D, A, B, the descriptor, whether D counts, its exponent; then addresses of factors, or four masks a block."""
     if (found := TensorMma.of(i.name)) is None:
         raise e.unsupported(f"'{i.name}'")
     given, others = list(more), list[SSAValue]()
@@ -103,7 +120,7 @@ def mma(
         others = [_cell(e, place) for place in given[:2]]
         given = given[2:]
     elif given and isinstance(given[0], OperandGroup):
-        others = words(e, i, given.pop(0), 4, "b32")
+        others = words(e, i, given.pop(0), 4 * found.blocks, "b32")
     if not 1 <= len(given) <= 1 + (found.kind in ("f16", "tf32")):
         raise e.error(f"'{i.name}' ends with whether D counts, and of f16 and tf32 with a number that divides it")
     counts, *exponent = given

@@ -105,18 +105,22 @@ def griddepcontrol(e: OpBuilder, i: Instruction) -> None:
 # ---------------------------------------------------------------------------------------------- clusters
 
 
+def of_rank(e: OpBuilder, address: SSAValue, rank: SSAValue) -> SSAValue:
+    """The same address of shared memory, an integer, in the block of that rank of the cluster."""
+    of = address.type
+    ranks, shift = ranks_of(prod(e.cluster)), RANK_SHIFTS[bits_of(of)]
+    first = e.add(llvm.AndOp(address, e.constant(of, ~(ranks - 1 << shift))))
+    return e.add(llvm.OrOp(first, e.add(llvm.ShlOp(e.resize(rank, bits_of(of)), e.constant(of, shift)))))
+
+
 @row("mapa", ".=.u", {"u32", "u64"}, "shared::cluster", pure=False)
 def mapa(e: OpBuilder, i: Instruction, address: Operand | None, rank: SSAValue) -> SSAValue:
     """The address in the block of that rank; null for a rank that the cluster does not have."""
     value = e.read(address, TYPES[i.among("u32 u64")])
     if (blocks := prod(e.cluster)) == 1:
         return value
-    bits = bits_of(value.type)
-    first = e.add(llvm.AndOp(value, e.constant(value.type, ~(ranks_of(blocks) - 1 << RANK_SHIFTS[bits]))))
-    shift = e.constant(value.type, RANK_SHIFTS[bits])
-    found = e.add(llvm.OrOp(first, e.add(llvm.ShlOp(e.resize(rank, bits), shift))))
     is_there = e.compare("ult", rank, e.constant(i32, blocks))
-    return e.add(llvm.SelectOp(is_there, found, e.constant(value.type, 0)))
+    return e.add(llvm.SelectOp(is_there, of_rank(e, value, rank), e.constant(value.type, 0)))
 
 
 @row("getctarank", ".=.", {"u32", "u64"}, "shared::cluster")

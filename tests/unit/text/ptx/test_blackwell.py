@@ -91,6 +91,21 @@ def test_blocks_that_ask_for_others_work(first: str, all_blocks: str) -> None:
     np.testing.assert_array_equal(kernel.run(arrays, launch)[0], np.arange(128))
 
 
+def test_the_first_block_of_a_cluster_asks_for_all() -> None:
+    cluster = "barrier.cluster.arrive; barrier.cluster.wait;"
+    text = HEAD + PERSISTENT.replace("{first}", "::x.b32.b128 %r4").replace("{all}", ".multicast::cluster::all")
+    text = text.replace("WORK:", f"{cluster} WORK:", 1).replace("@%p3 bra WORK;", f"@%p3 bra WORK; {cluster}")
+    asks = "mov.u32 %r7, %cluster_ctarank; setp.eq.u32 %p4, %r7, 0; @%p4 clusterlaunchcontrol.try_cancel"
+    text = text.replace("clusterlaunchcontrol.try_cancel", asks)
+    kernel, (launch, _, of) = PtxKernel.read(text, "c.ptx"), launch_of("4x32/2")
+    arrays = [np.zeros(128, np.uint32)]
+    verdict = kernel.check(arrays, launch, cluster=of)
+    assert verdict.ok, verdict.details
+    np.testing.assert_array_equal(kernel.run(arrays, launch, cluster=of)[0], np.arange(128))
+    alone = PtxKernel.read(text.replace(".multicast::cluster::all", ""), "c.ptx").check(arrays, launch, cluster=of)
+    assert "never ends" in alone.summary  # the second block is not told
+
+
 def test_zeros_are_stored_in_bulk() -> None:
     """Each thread clears 8 or 16 bytes of its own."""
     more = ".shared .align 16 .b8 s[1024];"

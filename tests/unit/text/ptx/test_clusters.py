@@ -137,6 +137,24 @@ def test_races_between_blocks() -> None:
         executed(shared.replace("SYNC", CLUSTER).replace("%r6, 64;", "%r6, 128;"))
 
 
+def test_where_the_rank_is_in_an_address() -> None:
+    """From bit 24 on, in a block's own addresses too: CUTLASS clears that bit for the first block of a pair."""
+    body = (
+        f"st.shared.u32 [%r7], %r6; {CLUSTER} {{own}} ld.shared::cluster.u32 %r11, [%r10]; st.global.u32 [%rd4], %r11;"
+    )
+    first = np.arange(256).reshape(2, 2, 64)[:, [0, 0]].reshape(-1)
+    np.testing.assert_array_equal(executed(body.format(own="and.b32 %r10, %r7, 0xFEFFFFFF;")), first)
+    four = np.arange(256).reshape(4, 64)[[0, 0, 2, 2]].reshape(-1)
+    np.testing.assert_array_equal(executed(body.format(own="and.b32 %r10, %r7, 0xFEFFFFFF;"), "4x64/4"), four)
+    rank = "shr.u32 %r11, %r7, 24; and.b32 %r11, %r11, 3; st.global.u32 [%rd4], %r11;"
+    np.testing.assert_array_equal(executed(rank, "4x64/4"), np.arange(4).repeat(64))
+    ranks = "mapa.shared::cluster.u32 %r10, %r7, {rank}; getctarank.shared::cluster.u32 %r11, {of}; st.global.u32 [%rd4], %r11;"
+    np.testing.assert_array_equal(executed(ranks.format(rank=2, of="%r10"), "3x64/3"), np.full(192, 2))
+    np.testing.assert_array_equal(executed(ranks.format(rank=2, of="%r7"), "3x64/3"), np.arange(3).repeat(64))
+    with pytest.raises(ExecutionError, match="uses address 0x0, which belongs to no buffer"):
+        executed("mapa.shared::cluster.u32 %r10, %r7, 3; ld.shared::cluster.u32 %r11, [%r10];", "3x64/3")
+
+
 def test_arrivals_from_the_other_block() -> None:
     body = (
         COUNT.format(count=64)
