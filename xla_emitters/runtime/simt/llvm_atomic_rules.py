@@ -31,7 +31,7 @@ from xla_emitters.runtime.simt.code import Binary, Kernel, Rules
 from xla_emitters.runtime.simt.gpu_rules import block_fence, fence
 from xla_emitters.runtime.simt.llvm_rules import check_alignment, load_value, store_value
 from xla_emitters.runtime.simt.machine import Machine, Value, merge
-from xla_emitters.runtime.simt.memory import Buffer
+from xla_emitters.runtime.simt.memory import Buffer, Memory
 from xla_emitters.runtime.simt.scalars import Form, form_of, to_bits, unsigned, wrap
 from xla_emitters.runtime.simt.vector_rules import Elements, columns, count_of, rows_of
 
@@ -174,7 +174,7 @@ def cmpxchg(op: llvm.AtomicCmpXchgOp) -> Kernel:
         found = np.array(np.broadcast_to(loaded, machine.shape), order="C")
         wanted, new = (np.broadcast_to(each, machine.shape).reshape(-1) for each in (expected, value))
         for buffer, lanes in machine.memory.buffers_at(op, address, machine.active):
-            keys = np.broadcast_to(_place(buffer, address), machine.shape).reshape(-1)
+            keys = np.broadcast_to(_place(machine.memory, buffer, address), machine.shape).reshape(-1)
             numbers = np.arange(keys.size) if lanes is None else np.flatnonzero(np.broadcast_to(lanes, machine.shape))
             _, chosen, group = np.unique(keys[numbers], return_index=True, return_inverse=True)
             there = found.reshape(-1)[numbers][chosen]
@@ -229,12 +229,15 @@ def _at_each_address(machine: Machine, op: Operation, address: Array, turn: Call
     """Runs `turn` for groups of the active lanes: the lanes of a group have different addresses, those of one address run in order."""
     for buffer, lanes in machine.memory.buffers_at(op, address, machine.active):
         with machine.only(lanes):
-            take_turns(machine, _place(buffer, address), turn)
+            take_turns(machine, _place(machine.memory, buffer, address), turn)
 
 
-def _place(buffer: Buffer, address: Array) -> Array:
+def _place(memory: Memory, buffer: Buffer, address: Array) -> Array:
     """A different number for each byte; the address alone is the same in the shared memory of all blocks."""
     offset = address - buffer.base
+    if buffer.is_of_block:
+        rows, offset = memory.placed(offset)
+        return offset + rows * buffer.stride
     return offset if buffer.origin is None else offset + buffer.origin
 
 

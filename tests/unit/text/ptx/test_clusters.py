@@ -155,6 +155,17 @@ def test_where_the_rank_is_in_an_address() -> None:
         executed("mapa.shared::cluster.u32 %r10, %r7, 3; ld.shared::cluster.u32 %r11, [%r10];", "3x64/3")
 
 
+@pytest.mark.parametrize("launch", ["4x64/2", "4x64/4"])
+def test_one_number_that_all_blocks_update(launch: str) -> None:
+    """What each thread of a cluster gets is another number: of an addition, and of a compare-and-swap that is tried again."""
+    start = f"setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [%r2], 0; {CLUSTER} mapa.shared::cluster.u32 %r10, %r2, 0;"
+    swap = """L: ld.volatile.shared::cluster.u32 %r12, [%r10]; add.u32 %r13, %r12, 1;
+      atom.shared::cluster.cas.b32 %r11, [%r10], %r12, %r13; setp.ne.u32 %p2, %r11, %r12; @%p2 bra L;"""
+    for update in ("atom.shared::cluster.add.u32 %r11, [%r10], 1;", swap):
+        found = executed(f"{start} {update} st.global.u32 [%rd4], %r11;", launch).reshape(-1, 64 * int(launch[-1]))
+        np.testing.assert_array_equal(np.sort(found), np.tile(np.arange(found.shape[1]), (len(found), 1)))
+
+
 def test_arrivals_from_the_other_block() -> None:
     body = (
         COUNT.format(count=64)
