@@ -414,6 +414,12 @@ def _await_tensor(flight: Flight, op: Operation, machine: Machine) -> None:
     machine.memory.tell(Watcher.warp_barrier, machine.active)
 
 
+def _await_products(op: Operation, machine: Machine, most: Array) -> None:
+    """A warp waits for groups of its products: what these read for one lane they read for all."""
+    _wait_group(Flight.PRODUCT, op, machine, most)
+    machine.memory.tell(Watcher.warp_barrier, machine.active)
+
+
 def _mbarrier_wait(by_parity: bool, op: Operation, machine: Machine, address: Array, phase: Array) -> Array:
     """Whether the phase is complete. Lanes for which it is not stay behind; only where nothing else can run they get the answer no."""
     found = Barriers.of(machine, op, address)
@@ -535,6 +541,6 @@ OF_OP: dict[str, Kernel] = {
     "tcgen05.wait::ld": partial(_await_tensor, Flight.TENSOR_LOAD),
     "tcgen05.wait::st": partial(_await_tensor, Flight.TENSOR_STORE),
     "wgmma.commit_group.sync.aligned": partial(_commit_group, Flight.PRODUCT),
-    "wgmma.wait_group.sync.aligned": partial(_wait_group, Flight.PRODUCT),
+    "wgmma.wait_group.sync.aligned": _await_products,
 }
 """Intrinsics of this file, without `llvm.nvvm.` -> the kernel, which takes the op in front."""

@@ -25,7 +25,9 @@ relaxed arrival is to release, a fence must have released before. A block must n
 
 An asynchronous copy to shared memory writes when its thread has waited for its group, or when the phase of its `mbarrier` is seen complete
 (`copies_in_flight`); until then every access of what it fills is a race, also of the thread that issued it. So is a write to what a `wgmma`
-or a bulk copy to global memory reads, until its thread has waited. Of `tcgen05`, products and copies of one thread happen in their order.
+or a bulk copy to global memory reads, until its thread has waited. A `wgmma` is of a whole warpgroup: a warp that has waited for it knows
+what the others did before they began it, which CuTe's attention for Hopper counts on. Of `tcgen05`, products and copies of one thread
+happen in their order.
 
 Nothing orders two blocks but a fence and a flag (`fenced_blocks`).
 
@@ -117,6 +119,8 @@ class Sanitizer(Watcher):
         # The `mbarrier` whose phase ends, and the threads that issued the copies which landed then.
         self._is_landing = False
         self._landings = dict[Barrier, Array]()
+        # The products that a wait has found complete: their lanes, and when they were issued.
+        self._ended = list[tuple[Array, Array]]()
         self._fenced_blocks = FencedBlocks()
 
     def begin(self, memory: Memory) -> None:
@@ -378,6 +382,8 @@ class Sanitizer(Watcher):
         shadow, units, stamps, lanes = self._landed(flight, copies)
         if self._of_clusters is not None:
             self._visit(copies.access, copies.block, lanes, stamps[:, 0])
+        if flight is Flight.PRODUCT:
+            self._ended.append((lanes, block_and_epoch(copies.stamps[:, 0])[1]))
         flying = shadow.of(Touch.COPY if copies.writes else Touch.USE)
         # What was issued behind it, in order, is in flight still.
         flying[units] = np.where(flying[units] == copies.stamps, 0, flying[units])
@@ -418,7 +424,12 @@ class Sanitizer(Watcher):
         self._flights[flight].commit(lanes)
 
     def await_groups(self, memory: Memory, lanes: Array, most: int, flight: Flight) -> None:
+        self._ended.clear()
         self._flights[flight].await_groups(lanes, most)
+        if self._ended:
+            # A product is of a whole warpgroup: none of its warps sees it complete before all have begun it.
+            threads, epochs = (np.concatenate(each) for each in zip(*self._ended, strict=True))
+            self._by_threads().meet_in_groups(lanes, threads, epochs)
 
     def complete_by(
         self, memory: Memory, lanes: Array, barrier: Barrier, flight: Flight, *, is_bulk: bool, of_pair: bool = False

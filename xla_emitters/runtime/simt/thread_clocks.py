@@ -72,6 +72,18 @@ class ThreadClocks:
         joined = np.where(own, epochs[:, None, None], joined)
         self.known = np.where(lanes[:, :, None], joined, self.known)
 
+    def meet_in_groups(self, waiting: Array, threads: Array, epochs: Array) -> None:
+        """Threads, bool (blocks, threads), know what their warpgroups did before epochs at which `threads`, counted through all blocks, had
+        met the others of their group.
+        """
+        of_group, of_warp = self._warp // WARPS_OF_GROUP, np.arange(self.warps) // WARPS_OF_GROUP
+        rows, columns = np.divmod(threads, self.known.shape[1])
+        met = np.zeros((len(self.known), int(of_group[-1]) + 1), np.int64)
+        np.maximum.at(met, (rows, of_group[columns]), epochs)
+        is_own = waiting[:, :, None] & (of_group[:, None] == of_warp)
+        known = self.known[:, :, : self.warps]
+        np.maximum(known, np.where(is_own, met[:, of_group, None], 0), out=known)
+
     def arrive(self, named: Sequence[Named], epochs: Array) -> None:
         """Threads have arrived at barriers in memory; their epochs have just begun.
 

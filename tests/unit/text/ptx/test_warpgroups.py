@@ -206,6 +206,32 @@ def test_faults(name: str, how: dict[str, object], message: str) -> None:
         check(f"{PREFIX}.{name}", **how)
 
 
+def test_what_a_warp_knows_of_the_others_of_its_group() -> None:
+    """A row of A that another warp reads is overwritten: only after a later product, which that warp has begun behind its wait."""
+    name, waits = f"{PREFIX}.m64n8k16.f32.f16.f16", "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"
+    of_a, da = image(np.zeros((64, 16)), "f16", 0, False)
+    of_b, db = image(np.zeros((8, 16)), "f16", 0, False)
+    words = {"shared": SHARED, "bytes": 16, "name": name, "scale_d": 1, "end": ", 1, 1, 0, 0", "guard": "", "a": "%rd4"}
+    text = KERNEL.format(**words, registers="%d0, %d1, %d2, %d3", loads="", stores="")
+    other = f"{name} {{%d4, %d5, %d6, %d7}}, {{%a0, %a1, %a2, %a3}}, %rd5, %p3, 1, 1, 0; {waits}"
+    store = "setp.eq.u32 %p1, %r1, 32; @%p1 st.shared.u32 [%r2], 0;"
+    arrays = [np.frombuffer(of_a + of_b, np.uint8).copy(), *(np.zeros((128, 4), np.uint32) for _ in range(2))]
+    arrays += [np.asarray(np.uint64(each)) for each in (da, db + (len(of_a) >> 4))]
+
+    def fault(body: str) -> str:
+        kernel = PtxKernel.read(HEAD.replace("sm_90", "sm_90a") + text.replace(waits, body), "w.ptx")
+        verdict = kernel.check(arrays, launch_of("1x128")[0], shared_bytes=SHARED)
+        return "" if verdict.ok else verdict.summary
+
+    assert "thread 32 writes bytes 0 to 3 of @smem, which thread 0 of its block read: a race" in fault(waits + store)
+    assert not fault(waits + other + store)
+    assert "reads without a wait: a race" in fault(other.replace(waits, "") + store + waits)
+    assert "which thread 0 of its block read: a race" in fault(
+        waits.split(" ", 1)[0] + other + store
+    )  # begun before the first ended
+    assert not fault(waits + "setp.eq.u32 %p1, %r1, 1; @%p1 st.shared.u32 [%r2], 0;")  # of its own warp
+
+
 @pytest.mark.parametrize(
     "name", ["m64n12k16.f32.f16.f16", "m64n8k16.f16.bf16.bf16", "m64n8k8.f32.f16.f16", "m64n8k32.f32.s8.s8"]
 )
