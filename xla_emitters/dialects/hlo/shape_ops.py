@@ -49,7 +49,7 @@ from xla_emitters.dialects.hlo.types import (
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
-from xla_emitters.dtypes import Array, Kind
+from xla_emitters.dtypes import Array, Kind, dtype
 
 
 def rows(attribute: ArrayAttr[Any]) -> tuple[tuple[int, ...], ...]:
@@ -198,10 +198,10 @@ class BitcastOp(MoveOp):
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         source, target = self.operands[0].type, self.result.type
         if self.is_of_scalars:
-            return bits_as(operands[0], source, target)
+            return memory_as(operands[0], source, target)
         in_memory = operands[0].transpose(minor_to_major(source)[::-1]).reshape(-1)
         order = minor_to_major(target)[::-1]
-        laid = bits_as(in_memory, self.operands[0].type, target).reshape([dims_of(target)[dim] for dim in order])
+        laid = memory_as(in_memory, self.operands[0].type, target).reshape([dims_of(target)[dim] for dim in order])
         return np.asarray(laid.transpose(np.argsort(order)), order="C")  # `ascontiguousarray` would make a scalar 1-d
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
@@ -233,14 +233,18 @@ def same_place(first: Attribute, second: Attribute) -> IndexingMap:
     return bitcast_map(dims_of(first), minor_to_major(first), dims_of(second), minor_to_major(second))
 
 
-def bits_as(array: Array, source: Attribute, target: Attribute) -> Array:
+def memory_as(array: Array, source: Attribute, target: Attribute) -> Array:
     """A flat array seen as elements of another type of the same memory size."""
     one, other = element_of(source), element_of(target)
     if one == other:
         return array
-    if Kind.PRED in (one.kind, other.kind) or one.bits < 8 or other.bits < 8:
-        return array.astype(np.uint8).astype(other.numpy)
-    return np.asarray(array, order="C").view(other.numpy)
+    from xla_emitters.dialects.hlo.elementwise import bits_as  # imported here: few bitcasts change the type
+    from xla_emitters.library.arguments import regrouped
+
+    array = np.asarray(array, order="C")
+    if one.bits != other.bits and min(one.bits, other.bits) < 8:
+        array, one = regrouped(array.view(np.uint8), min(one.bits, 8), min(other.bits, 8)), dtype("u8")
+    return bits_as(array, one, other)
 
 
 @op_definition
