@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import accumulate
 from math import prod
 from typing import Any, ClassVar
 
@@ -391,8 +392,8 @@ class ConcatenateOp(HloOp):
     @property
     def offsets(self) -> tuple[int, ...]:
         """The start of each operand along the dimension."""
-        lengths = [dims_of(operand)[self.dimension] for operand in self.operands]
-        return tuple(sum(lengths[:i]) for i in range(len(lengths)))
+        dimension = self.dimension
+        return tuple(accumulate((dims_of(operand)[dimension] for operand in self.operands[:-1]), initial=0))
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         return np.concatenate(list(operands), axis=self.dimension)
@@ -411,24 +412,26 @@ class ConcatenateOp(HloOp):
         return len(self.operands) > 1
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        offsets = self.offsets
+
         def among(first: int, end: int) -> Sequence[SSAValue]:
             """The element, which is in one of the operands from `first` to `end`, found by halving."""
             if end - first == 1:
-                return (e.operand(first, self._indices_in(e, first)),)
+                return (e.operand(first, self._indices_in(e, first, offsets[first])),)
             middle = (first + end) // 2
-            offset = constant_index(e.builder, self.offsets[middle])
+            offset = constant_index(e.builder, offsets[middle])
             is_before = e.insert(arith.CmpiOp(e.indices[self.dimension], offset, "ult")).result
             return e.branch(is_before, lambda: among(first, middle), lambda: among(middle, end))
 
         return among(0, len(self.operands))
 
-    def _indices_in(self, e: ElementContext, operand: int) -> Sequence[SSAValue]:
+    def _indices_in(self, e: ElementContext, operand: int, offset: int) -> Sequence[SSAValue]:
         """Indices of the element in an operand.
 
         The offset is subtracted by an op of its own, not in the map of the access, which would add it last: so the addresses of all
         operands are a pointer plus the same kind of sum, and one load can serve all branches.
         """
-        if (offset := self.offsets[operand]) == 0:
+        if offset == 0:
             return e.indices
         inside = arith.SubiOp(e.indices[self.dimension], constant_index(e.builder, offset))
         inside.attributes[RANGE_ATTR] = range_attr(0, max(dims_of(self.operands[operand])[self.dimension], 1) - 1)
