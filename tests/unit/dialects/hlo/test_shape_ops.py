@@ -125,6 +125,14 @@ def test_a_bitcast_of_elements_that_share_bytes(source: str, target: str, array:
     assert xe.compile(text)(array).astype(int).tolist() == expected
 
 
+def test_a_bitcast_to_another_width_beside_lone_instructions():
+    """It is a copy of bytes, and each of the others a kernel: so XLA has them before it fuses. The numbers are JAX's."""
+    text = "HloModule m ENTRY e { x = u8[2] parameter(0) b = s4[4] bitcast(x) c = s8[4] convert(b) ROOT n = s8[4] negate(c) }"
+    assert xe.compile(text)(np.array([0xE1, 0x83], np.uint8)).tolist() == [-1, 2, -3, 8]
+    text = "HloModule m ENTRY e { x = f32[2] parameter(0) n = f32[2] negate(x) ROOT b = u16[4] bitcast(n) }"
+    assert xe.compile(text)(np.array([-1, 2], np.float32)).tolist() == [0, 0x3F80, 0, 0xC000]
+
+
 def test_concatenate():
     op = last(
         "x = s32[2,1] parameter(0)", "y = s32[2,3] parameter(1)", "r = s32[2,4] concatenate(x, y), dimensions={1}"
