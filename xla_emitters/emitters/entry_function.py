@@ -80,9 +80,10 @@ def entry_function(view: FusionView, launch: LaunchDimensions) -> KernelEntry:
     function.attributes[ENTRY] = UNIT
     function.attributes[BLOCK] = integer_array(launch.block, 32)
     function.attributes[GRID] = integer_array(launch.grid, 32)
+    parameters = view.parameters
     for i, argument in enumerate(block.args):
         argument.name_hint = "input" if i < len(inputs) else "output"
-        argument.location = view.parameters[i].location if i < len(inputs) else view.location
+        argument.location = parameters[i].location if i < len(inputs) else view.location
     builder = FunctionBuilder(block, view.location)
     ids = tuple(_id(builder, name, extent) for name, extent in launch.ids)
     return KernelEntry(function, tuple(block.args[: len(inputs)]), tuple(block.args[len(inputs) :]), ids, builder)

@@ -34,7 +34,7 @@ from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
 from xla_emitters.errors import UsageError, VerifyError
-from xla_emitters.graph.entry import computation_of, entry_of
+from xla_emitters.graph.entry import changes_width, computation_of, entry_of
 
 if TYPE_CHECKING:  # most modules have none
     from xla_emitters.dialects.hlo.contractions import ContractingOp
@@ -109,11 +109,14 @@ _NAMES_OR_MOVES = (ParameterOp, TupleOp, GetTupleElementOp, ConstantOp, BitcastO
 
 def is_one_kernel(entry: ComputationOp) -> bool:
     """Whether an ENTRY is a kernel itself: it has no fusions, kernels can compute all of its instructions, one of these computes
-    something, and a library is not better at it. An entry of a text without ENTRY, which is one fusion, may do what it likes.
+    something, no bitcast changes the width of elements, and a library is not better at it. An entry of a text without ENTRY, which is one
+    fusion, may do what it likes.
     """
     computing = [op for op in entry.instructions if not isinstance(op, _NAMES_OR_MOVES)]
     if any(
-        isinstance(op, FusionOp | CallOp | RuleOp) or (isinstance(op, TupleOp) and not op.operands)
+        isinstance(op, FusionOp | CallOp | RuleOp)
+        or (isinstance(op, TupleOp) and not op.operands)
+        or (isinstance(op, BitcastOp) and changes_width(op))
         for op in entry.instructions
     ):
         return False

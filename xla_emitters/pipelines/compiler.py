@@ -195,7 +195,7 @@ def _refuse_unknown_kernels(options: CompileOptions, plan: ProgramPlan) -> None:
     """raises UsageError for IR that takes the place of a kernel that the module does not have"""
     names = [sanitize(planned.name) for planned in plan.kernels]
     for each in options.replaced:
-        entry = symbol_name(entry_of_kernel(parse_ir(each.text, each.name)))
+        entry = symbol_name(entry_of_kernel(parse_ir(each.text, each.name, locate=True)))
         if entry not in names:
             raise UsageError(
                 f"{each.name}: its entry is @{entry}, and no kernel has this name",

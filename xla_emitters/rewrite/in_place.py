@@ -264,7 +264,7 @@ class _Walk:
         return frozenset(carries.values())
 
     def _branch(self, op: scf.IfOp | scf.IndexSwitchOp) -> None:
-        before = dict(self.current)
+        before, versions_before = dict(self.current), self.versions
         ends: list[tuple[dict[Buffer, Version], Sequence[SSAValue]]] = []
         for region in op.regions:
             self.current = dict(before)
@@ -273,7 +273,9 @@ class _Walk:
             terminator = region.block.last_op if region.blocks else None
             ends.append((self.current, terminator.operands if terminator else ()))
         self.current = before
-        changed = {b for current, _ in ends for b, version in current.items() if before.get(b, version) != version}
+        changed = set[Buffer]()
+        if self.versions != versions_before:  # else no branch writes, and there may be as many branches as buffers
+            changed = {b for current, _ in ends for b, version in current.items() if before.get(b, version) != version}
         kept: dict[Buffer, Version] = {}
         for position, result in enumerate(op.results):
             if not isinstance(result.type, TensorType):

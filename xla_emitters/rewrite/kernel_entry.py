@@ -42,6 +42,7 @@ from xla_emitters.dialects.mlir.gpu_functions import FuncOp as GpuFuncOp
 from xla_emitters.dialects.mlir.scf import ForallOp
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_of_value
+from xla_emitters.dialects.verification import place_from_location
 from xla_emitters.dialects.xla_gpu import AllocateSharedOp
 from xla_emitters.dialects.xla_gpu.xla import WorkgroupIdOp
 from xla_emitters.dtypes import dtype_of
@@ -97,7 +98,9 @@ def entry_of_kernel(module: ModuleOp) -> func.FuncOp | llvm.FuncOp:
         raise VerifyError(
             f"the module has {len(entries)} entry functions; it must have one",
             stage="kernel",
-            help=f"the entry carries '{ENTRY}' (func.func) or '{KERNEL}' (llvm.func)",
+            place=place_from_location(entries[1]) if entries else None,
+            help=f"the entry carries '{ENTRY}' (func.func) or '{KERNEL}' (llvm.func)"
+            + ("; compile --fusion NAME prints the IR of one kernel" if entries else ""),
         )
     return entries[0]
 

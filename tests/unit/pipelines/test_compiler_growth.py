@@ -63,6 +63,12 @@ def constants(ops: int) -> list[str]:
     return lines
 
 
+def pieces(ops: int) -> list[str]:
+    """A concatenate of many arrays: as many branches as arrays."""
+    lines = [f"p{i} = f32[3] parameter({i})" for i in range(ops)]
+    return [*lines, f"all = f32[{3 * ops}] concatenate({', '.join(f'p{i}' for i in range(ops))}), dimensions={{0}}"]
+
+
 def calls_to_compile(lines: list[str]) -> int:
     """Python calls from HLO text to the LLVM dialect."""
     text = "fused {\n  " + "\n  ".join([*lines[:-1], f"ROOT {lines[-1]}"]) + "\n}\n"
@@ -76,3 +82,10 @@ def test_work_grows_with_the_fusion(fusion):
     calls_to_compile(fusion(2))  # what is made once for all
     few, many = (calls_to_compile(fusion(ops)) for ops in (FEW, MANY))
     assert many / few < GROWTH_MAX * MANY / FEW
+
+
+def test_work_of_a_concatenate_grows_with_its_operands():
+    """Also with the depth of the branches, whose number is halved at each: some passes visit an op once a level."""
+    calls_to_compile(pieces(2))
+    few, many = (calls_to_compile(pieces(operands)) for operands in (FEW, MANY))
+    assert many / few < 1.1 * MANY / FEW

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import xla_emitters as xe
-from xla_emitters.errors import UsageError
+from xla_emitters.errors import UsageError, VerifyError
 from xla_emitters.explore.bisect.bisect import bisect
 from xla_emitters.pipelines.options import Replacement
 from xla_emitters.runtime.cpu.cpu_launcher import STAGES
@@ -65,6 +65,14 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, capsys: pytest.CaptureFixt
         xe.compile(HLO, cache=False, replaced=(Replacement("flat", text.replace("@fusion", "@other")),))
     with pytest.raises(UsageError, match="no kernel is replaced at stage 'ptx'"):
         xe.compile(HLO, cache=False, replaced=(Replacement("ptx", text),))
+    two = (
+        text.rstrip().removesuffix("}")
+        + "  "
+        + "\n".join(text.rstrip().splitlines()[1:]).strip().replace("@fusion", "@other")
+    )
+    line = next(number for number, each in enumerate(two.splitlines(), 1) if "@other" in each)
+    with pytest.raises(VerifyError, match=rf"two.mlir:{line}:.* the module has 2 entry functions(?s:.*)--fusion NAME"):
+        xe.compile(HLO, cache=False, replaced=(Replacement("flat", two, "two.mlir"),))
     module = tmp_path / "m.hlo"
     module.write_text(HLO)
     assert main(["check", str(module), "--replace", "flat"]) == 2

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import accumulate
 from math import prod
 from typing import Any, ClassVar
 
@@ -49,7 +50,7 @@ from xla_emitters.dialects.hlo.types import (
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
-from xla_emitters.dtypes import Array, Kind
+from xla_emitters.dtypes import Array, Kind, dtype
 
 
 def rows(attribute: ArrayAttr[Any]) -> tuple[tuple[int, ...], ...]:
@@ -198,10 +199,10 @@ class BitcastOp(MoveOp):
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         source, target = self.operands[0].type, self.result.type
         if self.is_of_scalars:
-            return bits_as(operands[0], source, target)
+            return memory_as(operands[0], source, target)
         in_memory = operands[0].transpose(minor_to_major(source)[::-1]).reshape(-1)
         order = minor_to_major(target)[::-1]
-        laid = bits_as(in_memory, self.operands[0].type, target).reshape([dims_of(target)[dim] for dim in order])
+        laid = memory_as(in_memory, self.operands[0].type, target).reshape([dims_of(target)[dim] for dim in order])
         return np.asarray(laid.transpose(np.argsort(order)), order="C")  # `ascontiguousarray` would make a scalar 1-d
 
     def output_to_input(self) -> tuple[IndexingMap, ...]:
@@ -233,14 +234,18 @@ def same_place(first: Attribute, second: Attribute) -> IndexingMap:
     return bitcast_map(dims_of(first), minor_to_major(first), dims_of(second), minor_to_major(second))
 
 
-def bits_as(array: Array, source: Attribute, target: Attribute) -> Array:
+def memory_as(array: Array, source: Attribute, target: Attribute) -> Array:
     """A flat array seen as elements of another type of the same memory size."""
     one, other = element_of(source), element_of(target)
     if one == other:
         return array
-    if Kind.PRED in (one.kind, other.kind) or one.bits < 8 or other.bits < 8:
-        return array.astype(np.uint8).astype(other.numpy)
-    return np.asarray(array, order="C").view(other.numpy)
+    from xla_emitters.dialects.hlo.elementwise import bits_as  # imported here: few bitcasts change the type
+    from xla_emitters.library.arguments import regrouped
+
+    array = np.asarray(array, order="C")
+    if one.bits != other.bits and min(one.bits, other.bits) < 8:
+        array, one = regrouped(array.view(np.uint8), min(one.bits, 8), min(other.bits, 8)), dtype("u8")
+    return bits_as(array, one, other)
 
 
 @op_definition
@@ -387,8 +392,8 @@ class ConcatenateOp(HloOp):
     @property
     def offsets(self) -> tuple[int, ...]:
         """The start of each operand along the dimension."""
-        lengths = [dims_of(operand)[self.dimension] for operand in self.operands]
-        return tuple(sum(lengths[:i]) for i in range(len(lengths)))
+        dimension = self.dimension
+        return tuple(accumulate((dims_of(operand)[dimension] for operand in self.operands[:-1]), initial=0))
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
         return np.concatenate(list(operands), axis=self.dimension)
@@ -407,24 +412,26 @@ class ConcatenateOp(HloOp):
         return len(self.operands) > 1
 
     def emit_element(self, e: ElementContext) -> Sequence[SSAValue]:
+        offsets = self.offsets
+
         def among(first: int, end: int) -> Sequence[SSAValue]:
             """The element, which is in one of the operands from `first` to `end`, found by halving."""
             if end - first == 1:
-                return (e.operand(first, self._indices_in(e, first)),)
+                return (e.operand(first, self._indices_in(e, first, offsets[first])),)
             middle = (first + end) // 2
-            offset = constant_index(e.builder, self.offsets[middle])
+            offset = constant_index(e.builder, offsets[middle])
             is_before = e.insert(arith.CmpiOp(e.indices[self.dimension], offset, "ult")).result
             return e.branch(is_before, lambda: among(first, middle), lambda: among(middle, end))
 
         return among(0, len(self.operands))
 
-    def _indices_in(self, e: ElementContext, operand: int) -> Sequence[SSAValue]:
+    def _indices_in(self, e: ElementContext, operand: int, offset: int) -> Sequence[SSAValue]:
         """Indices of the element in an operand.
 
         The offset is subtracted by an op of its own, not in the map of the access, which would add it last: so the addresses of all
         operands are a pointer plus the same kind of sum, and one load can serve all branches.
         """
-        if (offset := self.offsets[operand]) == 0:
+        if offset == 0:
             return e.indices
         inside = arith.SubiOp(e.indices[self.dimension], constant_index(e.builder, offset))
         inside.attributes[RANGE_ATTR] = range_attr(0, max(dims_of(self.operands[operand])[self.dimension], 1) - 1)

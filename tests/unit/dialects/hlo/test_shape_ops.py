@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from xdsl.builder import Builder
@@ -12,6 +13,7 @@ from xdsl.dialects.builtin import IndexType, f32
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
+import xla_emitters as xe
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, MoveOp, same_place
@@ -103,6 +105,32 @@ def test_a_bitcast_between_element_types_keeps_the_bits():
 def test_a_bitcast_may_change_the_width_of_elements():
     op = last("x = f32[2] parameter(0)", "r = u16[4] bitcast(x)")
     assert value(op, np.array([1.0, 2.0], np.float32)).tolist() == [0, 0x3F80, 0, 0x4000]
+
+
+NARROW = [
+    ("u8[2]", "s4[4]", np.array([0xE1, 0x83], np.uint8), [1, -2, 3, -8]),
+    ("s4[4]", "u8[2]", np.array([1, -2, 3, -8]).astype(ml_dtypes.int4), [0xE1, 0x83]),
+    ("s16[1]", "u4[4]", np.array([0x4321], np.int16), [1, 2, 3, 4]),
+    ("f4e2m1fn[2]", "u4[2]", np.array([6, -0.5]).astype(ml_dtypes.float4_e2m1fn), [0b0111, 0b1001]),
+]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "array", "expected"), NARROW, ids=[f"{row[0]} {row[1]}" for row in NARROW]
+)
+def test_a_bitcast_of_elements_that_share_bytes(source: str, target: str, array: np.ndarray, expected: list[int]):
+    """The first is in the lowest bits. The numbers are JAX's, of bitcast_convert_type; those of the f4 by the format's definition."""
+    assert value(last(f"x = {source} parameter(0)", f"r = {target} bitcast(x)"), array).astype(int).tolist() == expected
+    text = f"HloModule m ENTRY e {{ x = {source} parameter(0) ROOT r = {target} bitcast(x) }}"
+    assert xe.compile(text)(array).astype(int).tolist() == expected
+
+
+def test_a_bitcast_to_another_width_beside_lone_instructions():
+    """It is a copy of bytes, and each of the others a kernel: so XLA has them before it fuses. The numbers are JAX's."""
+    text = "HloModule m ENTRY e { x = u8[2] parameter(0) b = s4[4] bitcast(x) c = s8[4] convert(b) ROOT n = s8[4] negate(c) }"
+    assert xe.compile(text)(np.array([0xE1, 0x83], np.uint8)).tolist() == [-1, 2, -3, 8]
+    text = "HloModule m ENTRY e { x = f32[2] parameter(0) n = f32[2] negate(x) ROOT b = u16[4] bitcast(n) }"
+    assert xe.compile(text)(np.array([-1, 2], np.float32)).tolist() == [0, 0x3F80, 0, 0xC000]
 
 
 def test_concatenate():

@@ -197,6 +197,14 @@ def test_sub_byte_arrays_are_packed(cupy: ModuleType) -> None:
         assert cupy.asnumpy(got).ravel().tolist() == numbers.tolist()
 
 
+def test_a_bitcast_of_packed_arrays_copies_their_bytes(cupy: ModuleType) -> None:
+    program = for_fake(
+        "HloModule m ENTRY e { x = u8[2,1] parameter(0) b = s4[2,2] bitcast(x) c = s8[2,2] convert(b) ROOT n = s8[2,2] negate(c) }"
+    )
+    (got,) = launch_program(program, [np.array([[0xE1], [0x83]], np.uint8)])
+    assert got.tolist() == [[-1, 2], [-3, 8]]
+
+
 def test_a_driver_that_does_not_take_the_ptx(cupy: ModuleType) -> None:
     program = for_fake(PROGRAMS["bytes"])
     kernels = (replace(program.kernels[0], ptx="not for this driver"),)
