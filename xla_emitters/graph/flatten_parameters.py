@@ -31,10 +31,7 @@ _ALIASES = "hlo.input_output_alias"
 _BY_NUMBER = ("hlo.entry_computation_layout", "hlo.buffer_donor")
 
 
-@dataclass(frozen=True)
 class FlattenParametersPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "xla-flatten-parameters"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -28,10 +28,8 @@ from xla_emitters.graph.fusion_parts import Part, Parting, copying, is_fusible_b
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.refusals import supported_view
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class FuseEntryPass(KernelPass):
     """See the file's head. For a module of the `hlo` dialect. An ENTRY that is one kernel stays as it is."""
 

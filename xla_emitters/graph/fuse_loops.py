@@ -54,7 +54,6 @@ MOST_TRIPS = 4096
 """Iterations of a loop that are counted."""
 
 
-@dataclass(frozen=True)
 class FuseLoopsPass(KernelPass):
     """See the file's head. For a module of the `hlo` dialect whose control computations hold fusions."""
 

@@ -42,7 +42,6 @@ from xla_emitters.graph.inlining import (
     lay_out_root,
 )
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 _GIVE_THEIR_OPERAND = frozenset({"opt-barrier", "domain", "add-dependency"})
 _SIZE = "get-dimension-size"
@@ -57,10 +56,7 @@ _ERASED = frozenset({"after-all", *_STARTS})
 """Opcodes of instructions that are erased if they have no users."""
 
 
-@dataclass(frozen=True)
 class RemoveNoOpsPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "xla-remove-no-ops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

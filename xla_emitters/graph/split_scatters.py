@@ -33,13 +33,9 @@ from xla_emitters.graph.refusals import supported_view
 from xla_emitters.graph.scatters import arrays_in_place, scatter_of
 from xla_emitters.graph.view import FusionView
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class SplitScattersPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "xla-split-scatters"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -47,7 +47,6 @@ from xla_emitters.dialects.hlo.types import is_array, tuple_type
 from xla_emitters.graph.control_computations import control_computations
 from xla_emitters.graph.inlining import erase_unused, inline, insert
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 _COLLECTIVES = ("all-reduce", "all-gather", "collective-permute")
 _DONES = {
@@ -57,10 +56,7 @@ _DONES = {
 }
 
 
-@dataclass(frozen=True)
 class UnwrapAsyncPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "xla-unwrap-async"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

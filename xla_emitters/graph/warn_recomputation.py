@@ -20,7 +20,6 @@ from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.refusals import supported_view
 from xla_emitters.graph.view import is_scheduled
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 _TIMES = 4
 _MORE = 1_000_000
@@ -30,10 +29,7 @@ _REMEDY = (
 )
 
 
-@dataclass(frozen=True)
 class WarnRecomputationPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "xla-warn-recomputation"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

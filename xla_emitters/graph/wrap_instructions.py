@@ -34,7 +34,6 @@ from xla_emitters.graph.control_computations import control_computations, is_con
 from xla_emitters.graph.fusion_parts import NewComputation, new_fusion
 from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 _STAY = (
     *(ParameterOp, TupleOp, GetTupleElementOp, FusionOp, CallOp, RuleOp),
@@ -42,7 +41,6 @@ _STAY = (
 )
 
 
-@dataclass(frozen=True)
 class WrapInstructionsPass(KernelPass):
     """See the file's head. For a module of the `hlo` dialect. Instructions with tokens are not wrapped."""
 

@@ -55,7 +55,6 @@ _Parts = tuple[Number, Number]
 _Expansion = Callable[..., Number | _Parts]
 
 
-@dataclass(frozen=True)
 class ConvertComplexToStandardPass(KernelPass):
     name = "convert-complex-to-standard"
 

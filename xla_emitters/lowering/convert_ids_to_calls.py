@@ -26,10 +26,8 @@ from xla_emitters.dialects.locations import fuse_all, located_builder, replace_b
 from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.rewrite.id_functions import declared_by, read_by
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class ConvertIdsToCallsPass(KernelPass):
     name = "xla-convert-ids-to-calls"
 

@@ -36,7 +36,6 @@ _CONVERTED: frozenset[type[Operation]] = frozenset(
 _CASTS = ("arith.index_cast", "arith.index_castui")
 
 
-@dataclass(frozen=True)
 class ConvertIndexTypePass(KernelPass):
     name = "xla-gpu-convert-index-type"
 

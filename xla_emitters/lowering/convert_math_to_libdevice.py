@@ -21,10 +21,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.lowering.libdevice_calls import call_libdevice
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class ConvertMathToLibdevicePass(KernelPass):
     name = "xla-convert-math-to-libdevice"
 

@@ -18,10 +18,8 @@ from xla_emitters.dialects.locations import replace_alike
 from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class ConvertPureCallOpsPass(KernelPass):
     name = "xla-convert-pure-call-ops"
 

@@ -39,10 +39,8 @@ from xla_emitters.dialects.quick_op import walk
 from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 from xla_emitters.rewrite.split import split_before
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class ConvertScfToCfPass(KernelPass):
     name = "xla-convert-scf-to-cf"
 

@@ -12,8 +12,6 @@ Source: MLIR 22, affine dialect; docs/reference/4 3.5.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
@@ -26,10 +24,7 @@ from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndex
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscLowerLinearIndicesPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-lower-linear-indices"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

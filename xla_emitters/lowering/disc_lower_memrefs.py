@@ -30,7 +30,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.builder import Builder
@@ -89,7 +88,6 @@ COMBINED: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
 Access: TypeAlias = memref.LoadOp | memref.StoreOp | memref.AtomicRMWOp | vector.LoadOp | vector.StoreOp
 
 
-@dataclass(frozen=True)
 class DiscLowerMemrefsPass(DevicePass):
     """See the file's head. `device`: the GPU; its atomic instructions decide how elements are updated."""
 

@@ -34,12 +34,10 @@ from xla_emitters.lowering.index_arithmetic import (
 )
 from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 WIDER = "say that index has 64 bits: dlti.dl_spec = #dlti.dl_spec<index = 64 : i32>"
 
 
-@dataclass(frozen=True)
 class LowerAffinePass(KernelPass):
     name = "xla-lower-affine"
 

@@ -102,7 +102,6 @@ PASS_BEFORE = {
 }
 
 
-@dataclass(frozen=True)
 class LowerTensorsPass(DevicePass):
     """See the head of the file. `device`: the GPU; its atomic instructions decide how elements are updated."""
 

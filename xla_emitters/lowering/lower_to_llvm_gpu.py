@@ -132,7 +132,6 @@ _WARP = 32
 _STAGE = "xla-lower-to-llvm-gpu"
 
 
-@dataclass(frozen=True)
 class LowerToLlvmGpuPass(DevicePass):
     """device  the target GPU"""
 

@@ -33,7 +33,6 @@ from xla_emitters.errors import InternalError
 from xla_emitters.rewrite.kernel_entry import ENTRY, SLICE_INDEX
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import Scope, functions, is_private, scopes
-from xla_emitters.support.late_dataclass import dataclass
 
 NOT_INVARIANT = "xla.not_invariant"
 NOALIAS = "llvm.noalias"
@@ -42,7 +41,6 @@ PROMISES = ("llvm.align", "llvm.dereferenceable")
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True)
 class MergePointersPass(KernelPass):
     name = "xla-merge-pointers"
 

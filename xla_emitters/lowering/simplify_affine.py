@@ -37,10 +37,8 @@ from xla_emitters.lowering.index_arithmetic import (
 )
 from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class SimplifyAffinePass(KernelPass):
     name = "xla-simplify-affine"
 

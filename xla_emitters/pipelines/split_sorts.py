@@ -35,10 +35,8 @@ from xla_emitters.graph.fusion_parts import Part, new_fusion
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.view import SORTED_RUNS
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class SplitSortsPass(KernelPass):
     """See the file's head. For a module of the `hlo` dialect whose calls are inlined."""
 

@@ -40,7 +40,6 @@ from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.trace import Remark
 
 
-@dataclass(frozen=True)
 class KernelPass(ModulePass):
     """A pass on kernel modules. Subclasses set `name` and implement `apply(ctx, op)`; options are dataclass fields."""
 

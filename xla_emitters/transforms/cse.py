@@ -7,10 +7,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.rewrite.common_subexpressions import cse
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class CsePass(KernelPass):
     """Merges equal ops and erases dead ones, also across blocks. Like MLIR's `cse`, but the remaining op gets both locations."""
 

@@ -18,13 +18,9 @@ from xdsl.rewriter import Rewriter
 from xla_emitters.dialects.mlir import func
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import Scope, functions, is_private, scopes, symbols_in
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class EraseDeadFunctionsPass(KernelPass):
-    """See the head of the file."""
-
     name = "xla-erase-dead-functions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

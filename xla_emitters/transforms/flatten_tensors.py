@@ -92,10 +92,7 @@ ACCESSES: frozenset[type[Operation]] = frozenset(
 _HANDLED = CARRIERS | ACCESSES | {arith.ConstantOp}
 
 
-@dataclass(frozen=True)
 class FlattenTensorsPass(KernelPass):
-    """See the head of the file."""
-
     name = "xla-flatten-tensors"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

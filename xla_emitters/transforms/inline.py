@@ -38,7 +38,6 @@ from xla_emitters.dialects.xla_gpu import PureCallOp
 from xla_emitters.rewrite.common_subexpressions import cse
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import Scope, callees_first, functions, is_private, scopes, symbols_in
-from xla_emitters.support.late_dataclass import dataclass
 
 Call = PureCallOp | func.CallOp
 MAX_OPS = 4000
@@ -49,10 +48,7 @@ MAX_NESTING = 64
 """Depth of nested regions: code that walks IR, here and downstream, is recursive."""
 
 
-@dataclass(frozen=True)
 class InlinePass(KernelPass):
-    """See the head of the file."""
-
     name = "inline"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -15,8 +15,6 @@ Source: docs/reference/2 3.3 "xla-gpu-insert-pdl"; PTX ISA, "griddepcontrol".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint
@@ -29,10 +27,7 @@ from xla_emitters.rewrite.symbols import functions, is_private, scopes
 SINCE = (9, 0)
 
 
-@dataclass(frozen=True)
 class InsertPdlPass(DevicePass):
-    """See the head of the file."""
-
     name = "xla-gpu-insert-pdl"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

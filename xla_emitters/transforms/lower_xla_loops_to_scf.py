@@ -32,13 +32,9 @@ from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
 from xla_emitters.rewrite.constants import hoist_constants
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class LowerXlaLoopsToScfPass(KernelPass):
-    """See the head of the file."""
-
     name = "xla-lower-xla-loops-to-scf"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

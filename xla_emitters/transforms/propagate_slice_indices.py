@@ -25,15 +25,11 @@ from xla_emitters.errors import VerifyError
 from xla_emitters.rewrite.kernel_entry import ENTRY, INVARIANT, SLICE_INDEX
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import Scope, functions, scopes
-from xla_emitters.support.late_dataclass import dataclass
 
 Slice = dict[str, Attribute]
 
 
-@dataclass(frozen=True)
 class PropagateSliceIndicesPass(KernelPass):
-    """See the head of the file."""
-
     name = "xla-propagate-slice-indices"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

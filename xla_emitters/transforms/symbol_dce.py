@@ -19,13 +19,9 @@ from xdsl.rewriter import Rewriter
 
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import Scope, is_private, scopes, symbol_name, symbols_in
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class SymbolDcePass(KernelPass):
-    """See the head of the file."""
-
     name = "symbol-dce"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

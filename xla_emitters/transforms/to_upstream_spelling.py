@@ -9,8 +9,6 @@ Source: docs/reference/1 section 0 "Spelling policy".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
@@ -19,10 +17,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.transforms.respelling import respell
 
 
-@dataclass(frozen=True)
 class ToUpstreamSpellingPass(KernelPass):
-    """See the head of the file."""
-
     name = "xla-to-upstream-spelling"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -111,7 +111,6 @@ IN_BOUNDS = ArrayAttr([BoolAttr.from_bool(True)])
 IDENTITY = AffineMapAttr(AffineMap.identity(1))
 
 
-@dataclass(frozen=True)
 class VectorizeLoadsStoresPass(DevicePass):
     """See the head of the file. `device`: the GPU model, which determines the vector types with atomic updates."""
 

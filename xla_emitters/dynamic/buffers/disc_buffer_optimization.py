@@ -14,8 +14,6 @@ Source: seed document, "DhloBufferOptimization"; docs/reference/4 1.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -25,10 +23,7 @@ from xla_emitters.dynamic.buffers.buffer_uses import place_in, uses_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscBufferOptimizationPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-buffer-optimization"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -41,10 +40,7 @@ LEAST_ROWS = 8
 """From this many rows on it is worth a launch, if their number is known."""
 
 
-@dataclass(frozen=True)
 class DiscComputeOncePass(KernelPass):
-    """See the file's head."""
-
     name = "disc-compute-once"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

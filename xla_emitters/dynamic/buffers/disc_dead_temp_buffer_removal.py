@@ -13,8 +13,6 @@ Source: seed document, "DeadTempBufferRemoval"; docs/reference/4 1.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue, Use
@@ -27,10 +25,7 @@ from xla_emitters.dynamic.buffers.buffer_uses import Allocation, allocations, fr
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscDeadTempBufferRemovalPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-dead-temp-buffer-removal"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

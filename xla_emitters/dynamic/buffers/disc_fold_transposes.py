@@ -24,7 +24,6 @@ Source: none; BladeDISC has one layout for each library.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.context import Context
@@ -51,10 +50,7 @@ SIDES, GROUPS = ("lhs", "rhs"), ("batch", "contracting")
 """Parts of the names of a product's lists of dimensions."""
 
 
-@dataclass(frozen=True)
 class DiscFoldTransposesPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-fold-transposes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

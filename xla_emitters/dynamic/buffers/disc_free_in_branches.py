@@ -19,8 +19,6 @@ come first: an inner one then finds the deallocation in its own block. Not one o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import SSAValue
@@ -32,10 +30,7 @@ from xla_emitters.dynamic.buffers.buffer_uses import are_exclusive, is_before, l
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscFreeInBranchesPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-free-in-branches"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

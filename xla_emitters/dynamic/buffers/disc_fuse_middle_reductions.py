@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -46,10 +45,7 @@ from xla_emitters.dynamic.buffers.later_reads import free_behind, placed, why_no
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscFuseMiddleReductionsPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-fuse-middle-reductions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

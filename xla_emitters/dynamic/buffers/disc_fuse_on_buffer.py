@@ -106,8 +106,6 @@ NEAR = 32
 
 @dataclass(frozen=True)
 class DiscFuseOnBufferPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-fuse-on-buffer"
 
     stitch: bool = True

@@ -23,7 +23,6 @@ Source: seed document, "DHloLegalizeToLhlo"; docs/reference/4 1.3.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -72,7 +71,6 @@ Leaves = list[SSAValue]
 """The buffers of a value: one, or one for each array of a tuple."""
 
 
-@dataclass(frozen=True)
 class DiscLegalizeToLhloPass(KernelPass):
     """See the file's head. On a module of the `hlo` dialect."""
 

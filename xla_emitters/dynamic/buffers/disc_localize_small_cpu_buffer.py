@@ -10,7 +10,6 @@ Source: seed document, "DhloLocalizeSmallCpuBuffer"; docs/reference/4 1.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
@@ -26,10 +25,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 MOST_BYTES = 128
 
 
-@dataclass(frozen=True)
 class DiscLocalizeSmallCpuBufferPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-localize-small-cpu-buffer"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -17,8 +17,6 @@ Source: seed document, "DhloLowerToBufferAlias"; docs/reference/4 1.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -42,10 +40,7 @@ COPIES = frozenset(("lmhlo.copy", "lmhlo.reshape", "lmhlo.dynamic_reshape"))
 """Ops whose result has the elements of operand 0, in row-major order."""
 
 
-@dataclass(frozen=True)
 class DiscLowerToBufferAliasPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-lower-to-buffer-alias"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -10,8 +10,6 @@ Source: seed document, "DhloRemoveDeadBuffer"; docs/reference/4 1.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -24,10 +22,7 @@ from xla_emitters.dynamic.buffers.buffer_uses import allocations, uses_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscRemoveDeadBufferPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-remove-dead-buffer"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

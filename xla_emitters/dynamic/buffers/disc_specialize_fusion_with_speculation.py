@@ -68,8 +68,6 @@ LIMITS = Limits()
 
 @dataclass(frozen=True)
 class DiscSpecializeFusionWithSpeculationPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-specialize-fusion-with-speculation"
 
     broadcasts: bool = True

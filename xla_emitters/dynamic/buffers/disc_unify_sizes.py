@@ -14,7 +14,6 @@ Source: docs/reference/4 3.1, 3.7.
 from __future__ import annotations
 
 from collections import ChainMap
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, ModuleOp
@@ -27,10 +26,7 @@ from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscUnifySizesPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-unify-sizes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

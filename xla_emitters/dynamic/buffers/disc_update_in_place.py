@@ -17,8 +17,6 @@ Not one of the seed's passes. Source: XLA's buffer assignment, which shares an o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
@@ -32,10 +30,7 @@ from xla_emitters.dynamic.buffers.fusion_rules import why_not_fusible
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscUpdateInPlacePass(KernelPass):
-    """See the file's head."""
-
     name = "disc-update-in-place"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

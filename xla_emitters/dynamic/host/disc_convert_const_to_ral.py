@@ -42,8 +42,6 @@ CONSTANTS = "disc.constants"
 
 @dataclass(frozen=True)
 class DiscConvertConstToRalPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-convert-const-to-ral"
 
     file: str = ""

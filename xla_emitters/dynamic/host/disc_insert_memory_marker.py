@@ -10,8 +10,6 @@ Source: seed document, "InsertMemoryMarker"; docs/reference/4 1.3, note M.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
@@ -23,10 +21,7 @@ from xla_emitters.dialects.mlir import func, memref
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscInsertMemoryMarkerPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-insert-memory-marker"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

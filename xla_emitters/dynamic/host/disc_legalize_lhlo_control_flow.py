@@ -18,7 +18,6 @@ Source: seed document, "LegalizeLhloControlFlow"; docs/reference/4 1.3.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DenseIntElementsAttr, ModuleOp, VectorType, i32
@@ -31,10 +30,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.split import split_before
 
 
-@dataclass(frozen=True)
 class DiscLegalizeLhloControlFlowPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-legalize-lhlo-control-flow"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

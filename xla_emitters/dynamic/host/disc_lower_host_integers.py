@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import product
 from typing import TypeAlias
 
@@ -41,10 +40,7 @@ INTEGERS = frozenset((i1, IntegerType(32), i64))
 Place: TypeAlias = Sequence[int]
 
 
-@dataclass(frozen=True)
 class DiscLowerHostIntegersPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-lower-host-integers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -15,7 +15,6 @@ Source: MLIR, "Target LLVM IR" (finalize-memref-to-llvm); docs/reference/4 4.3.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xdsl.builder import Builder
@@ -48,10 +47,7 @@ from xla_emitters.dynamic.host.memref_descriptors import (
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscLowerHostMemrefsPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-lower-host-memrefs"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from xdsl.builder import Builder
@@ -70,10 +69,7 @@ FUNCTION, STATUS = 1, 2
 """Words of a context; `ral.h` has them too."""
 
 
-@dataclass(frozen=True)
 class DiscRewriteRalApiPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-rewrite-ral-api"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

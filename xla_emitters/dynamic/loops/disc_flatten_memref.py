@@ -19,7 +19,6 @@ Buffers of one dimension or none are not changed. Source: docs/reference/4 1.1, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
@@ -43,10 +42,7 @@ from xla_emitters.rewrite.captures import captured_by, loops_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscFlattenMemrefPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-flatten-memref"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

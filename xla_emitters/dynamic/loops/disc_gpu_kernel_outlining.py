@@ -22,7 +22,6 @@ Source: seed document, "ReviseGpuKernelOutliningPass" (the pass before it); MLIR
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
@@ -61,10 +60,7 @@ SHARED_ALIGNMENT = 16
 """Alignment in bytes of each allocation in shared memory."""
 
 
-@dataclass(frozen=True)
 class DiscGpuKernelOutliningPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-gpu-kernel-outlining"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

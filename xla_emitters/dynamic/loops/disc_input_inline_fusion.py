@@ -23,7 +23,6 @@ Source: seed document, "InputInlineFusion"; docs/reference/4 3.5.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnrealizedConversionCastOp
@@ -42,7 +41,6 @@ from xla_emitters.errors import InternalError
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 
 
-@dataclass(frozen=True)
 class DiscInputInlineFusionPass(KernelPass):
     """See the file's head. On fusions that `disc-lhlo-legalize-to-loop` gave loops."""
 

@@ -28,7 +28,6 @@ Source: seed document, "LoopSplitPass", and the bounds check that its TODO asks 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
@@ -50,7 +49,6 @@ THREADS = 256
 """Threads of a block if the loop does not specify them, and has no hint."""
 
 
-@dataclass(frozen=True)
 class DiscLoopSplitPass(DevicePass):
     """See the file's head. `device`: the GPU, which limits the threads of a block."""
 

@@ -16,7 +16,6 @@ Correctness: a kernel is a function of its arguments, and each launch still pass
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.context import Context
@@ -30,10 +29,7 @@ from xla_emitters.rewrite.equal_code import Code, code_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscMergeEqualKernelsPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-merge-equal-kernels"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -23,8 +23,6 @@ Source: docs/reference/4 3.5 (the loop schedule).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -44,7 +42,6 @@ TILE = 16
 """Rows and columns of a tile: the elements of a line of memory, if they have four bytes."""
 
 
-@dataclass(frozen=True)
 class DiscNestLoopsPass(KernelPass):
     """See the file's head. On fusions whose loops read no buffer of their own any more."""
 

@@ -17,7 +17,6 @@ Source: seed document, "ReviseGpuKernelOutliningPass"; docs/reference/4 3.7.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 
 from xdsl.context import Context
@@ -51,10 +50,7 @@ MOST_ELEMENTS = 64
 """Largest number of elements of a host list that is passed as arguments."""
 
 
-@dataclass(frozen=True)
 class DiscReviseGpuKernelOutliningPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-revise-gpu-kernel-outlining"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -21,7 +21,6 @@ Source: docs/reference/2 3.3 (vectorize-loads-stores, for tensors); BladeDISC's 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from xdsl.context import Context
@@ -62,10 +61,7 @@ Access: TypeAlias = memref.LoadOp | memref.StoreOp
 AccessT = TypeVar("AccessT", bound=Access)
 
 
-@dataclass(frozen=True)
 class DiscVectorizeAccessesPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-vectorize-accesses"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

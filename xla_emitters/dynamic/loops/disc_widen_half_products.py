@@ -13,8 +13,6 @@ Source: none; a GPU's library takes 16-bit floats as they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr, f32
@@ -38,10 +36,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 HALF = frozenset((dtype("f16"), dtype("bf16")))
 
 
-@dataclass(frozen=True)
 class DiscWidenHalfProductsPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-widen-half-products"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

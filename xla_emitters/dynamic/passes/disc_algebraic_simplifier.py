@@ -17,7 +17,6 @@ Source: XLA, AlgebraicSimplifierVisitor::HandleDivide, HandlePower; BladeDISC's 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import frexp
 
 import numpy as np
@@ -43,7 +42,6 @@ ROUNDED = ("f32", "f64")
 """Types in which a quotient or a third power may be rounded twice."""
 
 
-@dataclass(frozen=True)
 class DiscAlgebraicSimplifierPass(KernelPass):
     """See the file's head. For a module of the `hlo` dialect; ops that still broadcast their operands are left."""
 

@@ -37,8 +37,6 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 
 @dataclass(frozen=True)
 class DiscCanonicalizeReductionPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "disc-canonicalize-reduction"
 
     transpose: bool = True

@@ -139,10 +139,7 @@ class Check:
     product: Sequence[HostNumber] = ()
 
 
-@dataclass(frozen=True)
 class DiscCheckNumbersPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "disc-check-numbers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -49,8 +49,6 @@ _SENSITIVE = frozenset(("rsqrt", "tanh"))
 
 @dataclass(frozen=True)
 class DiscElementTypeConverterPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "disc-element-type-converter"
 
     to: str = ""

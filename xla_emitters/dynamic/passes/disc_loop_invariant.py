@@ -63,10 +63,7 @@ def _is_movable(op: HloOp) -> bool:
     return bool(op.moved_operands) and not op.number_operands
 
 
-@dataclass(frozen=True)
 class DiscLoopInvariantPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "disc-loop-invariant"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -14,7 +14,6 @@ Source: docs/reference/4 1.1 (BladeDISC's shape optimization, run after nearly e
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -42,10 +41,7 @@ ERASED = frozenset(
 Key: TypeAlias = tuple[Attribute, tuple[Size, ...]]
 
 
-@dataclass(frozen=True)
 class DiscShapeOptimizationPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "disc-shape-optimization"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -17,7 +17,6 @@ Source: XLA, HloCSE; BladeDISC runs MLIR's CSE before its own passes.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -54,10 +53,7 @@ MERGED = (
 )
 
 
-@dataclass(frozen=True)
 class DiscSizeCsePass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "disc-size-cse"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -17,8 +17,6 @@ Source: BladeDISC, the pass of this name behind its convolution passes; the seed
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
@@ -44,10 +42,7 @@ Order = tuple[int, ...]
 """Result dimension k is operand dimension order[k]."""
 
 
-@dataclass(frozen=True)
 class DiscTransposeSimplifierPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "disc-transpose-simplifier"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

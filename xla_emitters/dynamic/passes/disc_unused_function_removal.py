@@ -9,8 +9,6 @@ Source: seed document, "UnusedFunctionRemovalPass".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
@@ -23,10 +21,7 @@ from xla_emitters.dialects.hlo.computation import (
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscUnusedFunctionRemovalPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "disc-unused-function-removal"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -20,8 +20,6 @@ Source: N. Higham, "The accuracy of floating point summation" (1993).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, ComplexType, FloatAttr, IndexType, IntegerAttr, ModuleOp
@@ -38,10 +36,7 @@ COUNTS = (4096, 64)
 """Elements of a block, and blocks that are summed before they are added to the rest."""
 
 
-@dataclass(frozen=True)
 class DiscBlockSumsPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-block-sums"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

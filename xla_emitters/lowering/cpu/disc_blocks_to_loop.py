@@ -12,8 +12,6 @@ Source: docs/reference/4 3.5; Stratton et al., "MCUDA" (2008), for kernels on CP
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Region
@@ -27,10 +25,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 INDEX = IndexType()
 
 
-@dataclass(frozen=True)
 class DiscBlocksToLoopPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-blocks-to-loop"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -18,8 +18,6 @@ Source: LLVM 22, LoopVectorize, whose code for a padding had other numbers than 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -32,7 +30,6 @@ from xla_emitters.rewrite.effects import UNSIGNED_DIVISIONS, is_speculatable
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscHoistDivisionsPass(KernelPass):
     """See the file's head. On kernels whose indices are computed by ops of `arith`, before branches become blocks."""
 

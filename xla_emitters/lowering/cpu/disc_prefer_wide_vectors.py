@@ -10,8 +10,6 @@ Source: LLVM, X86Subtarget ("prefer-vector-width"); measured.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 
@@ -26,7 +24,6 @@ OF_CALL = 8
 """Work of a function, such as exp."""
 
 
-@dataclass(frozen=True)
 class DiscPreferWideVectorsPass(KernelPass):
     """See the file's head. On functions in the LLVM dialect."""
 

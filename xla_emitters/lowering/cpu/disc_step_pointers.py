@@ -38,7 +38,6 @@ from xla_emitters.rewrite.index_sums import Sums
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscStepPointersPass(KernelPass):
     """See the file's head. On kernels with pointers, while indices have the type `index`."""
 

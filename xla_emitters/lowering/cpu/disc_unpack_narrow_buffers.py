@@ -11,8 +11,6 @@ share bytes (`element_storage`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.builder import Builder
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -34,10 +32,7 @@ from xla_emitters.dialects.mlir.gpu import FuncOp
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscUnpackNarrowBuffersPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-unpack-narrow-buffers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
