@@ -13,7 +13,6 @@ Source: XLA fusion_wrapper.cc for copies; for the rest, buffers that XLA shares 
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
@@ -35,7 +34,7 @@ class FuseEntryPass(KernelPass):
 
     name = "xla-fuse-entry"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         computations = control_computations(op)
         if is_one_kernel(computations[-1]):
             return

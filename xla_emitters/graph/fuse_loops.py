@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TupleType, i64
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
@@ -59,7 +58,7 @@ class FuseLoopsPass(KernelPass):
 
     name = "xla-fuse-loops"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         names = Names(op)
         for computation in control_computations(op):
             for loop in [each for each in computation.instructions if each.opcode == "while"]:

@@ -14,7 +14,6 @@ Source: XLA call_inliner.cc.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.graph.inlining import inline_calls
@@ -24,5 +23,5 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class InlineCallsPass(KernelPass):
     name = "xla-inline-calls"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         inline_calls(op)

@@ -29,7 +29,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import Operation
 
@@ -54,7 +53,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class InsertCopiesPass(KernelPass):
     name = "xla-insert-copies"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         insert_copies(op)
 
 

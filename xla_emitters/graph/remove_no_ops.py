@@ -22,7 +22,6 @@ Source: docs/reference/1 6.8; XLA's optimization_barrier_expander.cc, and the pa
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
@@ -59,7 +58,7 @@ _ERASED = frozenset({"after-all", *_STARTS})
 class RemoveNoOpsPass(KernelPass):
     name = "xla-remove-no-ops"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for computation in control_computations(op):
             for each in list(computation.instructions):
                 if each.opcode in ("while", "conditional"):

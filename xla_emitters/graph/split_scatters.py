@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import SSAValue
 
@@ -38,7 +37,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class SplitScattersPass(KernelPass):
     name = "xla-split-scatters"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         entry = entry_of(op)
         if is_one_kernel(entry):
             view = supported_view(entry)

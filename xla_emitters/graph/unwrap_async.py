@@ -23,7 +23,6 @@ Source: docs/reference/1 6.8; XLA async_wrapper.cc, the inverse.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
@@ -59,7 +58,7 @@ _DONES = {
 class UnwrapAsyncPass(KernelPass):
     name = "xla-unwrap-async"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         wrapped = dict[ComputationOp, None]()
         for computation in control_computations(op):
             starts = [each for each in computation.instructions if each.opcode in _DONES]

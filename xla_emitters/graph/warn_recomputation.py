@@ -12,7 +12,6 @@ in the HLO are XLA's own choice, and are not checked.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.graph.control_computations import is_one_kernel
@@ -32,7 +31,7 @@ _REMEDY = (
 class WarnRecomputationPass(KernelPass):
     name = "xla-warn-recomputation"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         entry = entry_of(op)
         if not is_one_kernel(entry) or (view := supported_view(entry)) is None or is_scheduled(view):
             return

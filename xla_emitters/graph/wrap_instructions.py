@@ -12,7 +12,6 @@ Source: XLA fusion_wrapper.cc.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
@@ -46,7 +45,7 @@ class WrapInstructionsPass(KernelPass):
 
     name = "xla-wrap-instructions"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         computations = control_computations(op)
         if is_one_kernel(computations[-1]):
             return

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import LocationAttr, ModuleOp, i32
 from xdsl.rewriter import InsertPoint
 
@@ -31,7 +30,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class ConvertIdsToCallsPass(KernelPass):
     name = "xla-convert-ids-to-calls"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         functions = [function for function in op.body.ops if isinstance(function, llvm.FuncOp)]
         symbols = {function.sym_name.data: function for function in functions}
         sources = defaultdict[llvm.FuncOp, list[LocationAttr]](list[LocationAttr])

@@ -10,7 +10,6 @@ Source: docs/reference/2 3.3 "xla-convert-pure-call-ops".
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects import xla_gpu
@@ -23,6 +22,6 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class ConvertPureCallOpsPass(KernelPass):
     name = "xla-convert-pure-call-ops"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for pure in [found for found in walk(op) if isinstance(found, xla_gpu.PureCallOp)]:
             replace_alike(pure, func.CallOp(pure.callee_attr, pure.arguments, pure.result_types))

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import DenseIntElementsAttr, IntegerType, ModuleOp, VectorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -44,7 +43,7 @@ from xla_emitters.rewrite.split import split_before
 class ConvertScfToCfPass(KernelPass):
     name = "xla-convert-scf-to-cf"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for function in walk(op):
             if isinstance(function, func.FuncOp):
                 block = function.body.blocks.first

@@ -13,7 +13,6 @@ Source: MLIR 22, affine dialect; docs/reference/4 3.5.
 from __future__ import annotations
 
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -27,7 +26,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class DiscLowerLinearIndicesPass(KernelPass):
     name = "disc-lower-linear-indices"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for found in list(op.walk()):
             if isinstance(found, DelinearizeIndexOp | LinearizeIndexOp):
                 builder = located_builder(InsertPoint.before(found), found)

@@ -33,7 +33,6 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -93,7 +92,7 @@ class DiscLowerMemrefsPass(DevicePass):
 
     name = "disc-lower-memrefs"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for module in [found for found in op.ops if isinstance(found, GpuModuleOp)]:
             for inner in list(module.body.ops):
                 inner.detach()

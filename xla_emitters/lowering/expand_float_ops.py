@@ -28,7 +28,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
@@ -100,7 +99,7 @@ class ExpandFloatOpsPass(KernelPass):
     approximate_tanh: bool = True
     halves: bool = False
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for found in list(walk(op)):
             if isinstance(found, math.AbsFOp) and (kept := _bits_of_absolute(found.operand.type)) is not None:
                 replace_by(found, [_masked(found, kept)])

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -34,7 +33,7 @@ _REMEDY = "the kernel repeats that work when it runs; a program in StableHLO (in
 class LimitInliningPass(KernelPass):
     name = "xla-limit-inlining"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for module in scopes(op):
             self._limit(module)
 

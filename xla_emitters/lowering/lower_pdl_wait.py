@@ -10,7 +10,6 @@ Source: docs/reference/2 3.3 "xla-lower-pdl-wait".
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -23,7 +22,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class LowerPdlWaitPass(KernelPass):
     name = "xla-lower-pdl-wait"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for wait in [inner for inner in op.walk() if isinstance(inner, PdlWaitOp | PdlLaunchDependentsOp)]:
             located_builder(InsertPoint.before(wait), wait).insert(griddepcontrol(wait))
             Rewriter.erase_op(wait)

@@ -40,7 +40,6 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, cast
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
@@ -107,7 +106,7 @@ class LowerTensorsPass(DevicePass):
 
     name = "xla-lower-tensors"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         chip = self.device
         _check(op, self.name)
         by_module = [(module, functions(module).values()) for module in scopes(op)]

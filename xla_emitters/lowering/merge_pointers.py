@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from typing import TypeVar
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp
 from xdsl.ir import Attribute
 
@@ -44,7 +43,7 @@ Item = TypeVar("Item")
 class MergePointersPass(KernelPass):
     name = "xla-merge-pointers"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for module in scopes(op):
             self._merge_in(module)
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, ModuleOp, StringAttr, i64
 from xdsl.ir import Attribute, SSAValue
 
@@ -42,7 +41,7 @@ class SplitSortsPass(KernelPass):
 
     name = "xla-split-sorts"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         names = Names(op)
         for computation in control_computations(op):
             for sort in list(computation.instructions):

@@ -4,7 +4,7 @@
     class UnswitchLoopsPass(KernelPass):
         name = "xla-unswitch-loops"
 
-        def apply(self, ctx: Context, op: ModuleOp) -> None:
+        def apply_to(self, op: ModuleOp) -> None:
             ...
             if not is_last(branch):
                 return self.skip(loop, "the branch is not alone in the body")
@@ -41,7 +41,15 @@ from xla_emitters.trace import Remark
 
 
 class KernelPass(ModulePass):
-    """A pass on kernel modules. Subclasses set `name` and implement `apply(ctx, op)`; options are dataclass fields."""
+    """A pass on modules. Subclasses set `name` and implement `apply_to(op)`, or `apply` if they need xDSL's context; options are
+    dataclass fields."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        self.apply_to(op)
+
+    def apply_to(self, op: ModuleOp) -> None:
+        """Changes a module in place."""
+        raise NotImplementedError
 
     def skip(self, op: Operation, reason: str) -> None:
         """Records that this pass left `op` as it is, and why. `reason` continues "skipped <op name>: "."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.rewrite.common_subexpressions import cse
@@ -14,5 +13,5 @@ class CsePass(KernelPass):
 
     name = "xla-cse"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         cse(op)

@@ -11,7 +11,6 @@ Source: XLA erase_dead_functions.cc.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
@@ -23,7 +22,7 @@ from xla_emitters.rewrite.symbols import Scope, functions, is_private, scopes, s
 class EraseDeadFunctionsPass(KernelPass):
     name = "xla-erase-dead-functions"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for module in scopes(op):
             _erase_dead(module)
 

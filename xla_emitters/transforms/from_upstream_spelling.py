@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.context import Context
 from xdsl.dialects import gpu as upstream
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType, i32
 from xdsl.ir import SSAValue
@@ -44,7 +43,7 @@ _DIMENSIONS = (gpu.DimensionEnum.X, gpu.DimensionEnum.Y, gpu.DimensionEnum.Z)
 class FromUpstreamSpellingPass(KernelPass):
     name = "xla-from-upstream-spelling"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for inner in tuple(op.walk()):
             if type(inner) in _OURS:
                 respell(inner, _OURS[type(inner)], IndexingMapAttr)

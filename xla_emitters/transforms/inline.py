@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -51,7 +50,7 @@ MAX_NESTING = 64
 class InlinePass(KernelPass):
     name = "inline"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for module in scopes(op):
             for _ in range(MAX_ROUNDS):
                 inlined = _Inliner(self, module).run()

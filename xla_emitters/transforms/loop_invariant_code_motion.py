@@ -11,7 +11,6 @@ loop of four trips, but not out of one that may have none: there its index may b
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region
 
@@ -81,5 +80,5 @@ class LoopInvariantCodeMotionPass(KernelPass):
 
     name = "xla-loop-invariant-code-motion"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         loop_invariant_code_motion(op)

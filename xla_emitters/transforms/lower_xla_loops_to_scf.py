@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -37,7 +36,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class LowerXlaLoopsToScfPass(KernelPass):
     name = "xla-lower-xla-loops-to-scf"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         # Inner loops first: their nests then move with the body of the outer loop.
         for loop in [inner for inner in op.walk(region_first=True) if isinstance(inner, LoopOp)]:
             _lower(loop)

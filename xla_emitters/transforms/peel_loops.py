@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -33,7 +32,7 @@ MOST_ITERATIONS = 64
 class PeelLoopsPass(KernelPass):
     name = "xla-gpu-peel-loops"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         pending = [found for found in walk(op) if isinstance(found, LoopOp)]
         while pending:
             loop = pending.pop()

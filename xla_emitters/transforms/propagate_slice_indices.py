@@ -14,7 +14,6 @@ Source: docs/reference/2 3.3; XLA propagate_slice_indices.cc.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, TensorType
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 
@@ -32,7 +31,7 @@ Slice = dict[str, Attribute]
 class PropagateSliceIndicesPass(KernelPass):
     name = "xla-propagate-slice-indices"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         modules = [(module, functions(module)) for module in scopes(op)]
         if not any(ENTRY in function.attributes for _, by_name in modules for function in by_name.values()):
             raise VerifyError(

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
@@ -24,7 +23,7 @@ from xla_emitters.rewrite.symbols import Scope, is_private, scopes, symbol_name,
 class SymbolDcePass(KernelPass):
     name = "symbol-dce"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for module in scopes(op):
             _erase_unused(module)
 

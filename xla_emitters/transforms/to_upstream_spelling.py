@@ -9,7 +9,6 @@ Source: docs/reference/1 section 0 "Spelling policy".
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.xla_gpu.xla import UPSTREAM_OPS, UpstreamIndexingMapAttr
@@ -20,6 +19,6 @@ from xla_emitters.transforms.respelling import respell
 class ToUpstreamSpellingPass(KernelPass):
     name = "xla-to-upstream-spelling"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for inner in [inner for inner in op.walk() if type(inner) in UPSTREAM_OPS]:
             respell(inner, UPSTREAM_OPS[type(inner)], UpstreamIndexingMapAttr)

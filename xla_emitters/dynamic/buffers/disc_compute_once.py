@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -43,7 +42,7 @@ LEAST_ROWS = 8
 class DiscComputeOncePass(KernelPass):
     name = "disc-compute-once"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         sizes = BufferSizes()
         for fusion in [found for found in op.walk() if isinstance(found, FusionOp)]:
             if fusion.kind_text in KINDS and not is_on_host(fusion):

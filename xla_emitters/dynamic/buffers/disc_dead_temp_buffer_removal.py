@@ -13,7 +13,6 @@ Source: seed document, "DeadTempBufferRemoval"; docs/reference/4 1.3.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue, Use
 from xdsl.rewriter import Rewriter
@@ -28,7 +27,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class DiscDeadTempBufferRemovalPass(KernelPass):
     name = "disc-dead-temp-buffer-removal"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         pending = list(allocations(op))
         while pending:
             alloc = pending.pop()

@@ -9,7 +9,6 @@ as long as the fusion; its constants become the program's. Not one of the seed's
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -20,7 +19,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class DiscDissolveFusionPass(KernelPass):
     name = "disc-dissolve-fusion"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for fusion in [inner for inner in op.walk() if isinstance(inner, FusionOp)]:
             *ops, _ = fusion.body.block.ops
             for inner in ops:

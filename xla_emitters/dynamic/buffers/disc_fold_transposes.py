@@ -26,7 +26,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -53,7 +52,7 @@ SIDES, GROUPS = ("lhs", "rhs"), ("batch", "contracting")
 class DiscFoldTransposesPass(KernelPass):
     name = "disc-fold-transposes"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for inner in list(op.walk()):
             if isinstance(inner, BufferOp) and inner.HLO is TransposeOp:
                 order = integers(inner.properties["dimensions"])

@@ -26,7 +26,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -48,7 +47,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class DiscFuseMiddleReductionsPass(KernelPass):
     name = "disc-fuse-middle-reductions"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for transpose in [found for found in op.walk() if isinstance(found, BufferOp) and found.HLO is TransposeOp]:
             if middle_of(integers(transpose.properties["dimensions"])) is None:
                 continue

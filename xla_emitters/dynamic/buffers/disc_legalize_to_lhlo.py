@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -76,7 +75,7 @@ class DiscLegalizeToLhloPass(KernelPass):
 
     name = NAME
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for computation in list(op.ops):
             if isinstance(computation, ComputationOp) and computation.is_entry:
                 entry = _function(computation, SizeNames(sizes_of(op)))

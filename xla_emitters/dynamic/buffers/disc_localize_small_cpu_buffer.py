@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from math import prod
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import FixedBitwidthType, IndexType, MemRefType, ModuleOp
 from xdsl.ir import Attribute
 from xdsl.rewriter import Rewriter
@@ -28,7 +27,7 @@ MOST_BYTES = 128
 class DiscLocalizeSmallCpuBufferPass(KernelPass):
     name = "disc-localize-small-cpu-buffer"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for alloc in allocations(op):
             ir_type = alloc.memref.type
             assert isinstance(ir_type, MemRefType)

@@ -17,7 +17,6 @@ Source: seed document, "DhloLowerToBufferAlias"; docs/reference/4 1.3.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -43,7 +42,7 @@ COPIES = frozenset(("lmhlo.copy", "lmhlo.reshape", "lmhlo.dynamic_reshape"))
 class DiscLowerToBufferAliasPass(KernelPass):
     name = "disc-lower-to-buffer-alias"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         order = BlockOrder()
         for buffer_op in list(op.walk()):
             if isinstance(buffer_op, BufferOp) and buffer_op.name in COPIES:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
@@ -25,7 +24,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class DiscPlacementFixerPass(KernelPass):
     name = "disc-placement-fixer"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for buffer_op in op.walk():
             if not isinstance(buffer_op, BufferOp):
                 continue

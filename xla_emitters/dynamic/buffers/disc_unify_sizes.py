@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import ChainMap
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, ModuleOp
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
@@ -29,7 +28,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class DiscUnifySizesPass(KernelPass):
     name = "disc-unify-sizes"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for function in op.ops:
             if isinstance(function, func.FuncOp) and not function.is_declaration:
                 for block in function.body.blocks:

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, IndexType, IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation, Use
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -46,7 +45,7 @@ class DiscConvertConstToRalPass(KernelPass):
 
     file: str = ""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         found = dict[str, Array]()
         elements = dict[str, DType]()
         for constant in list(op.walk()):

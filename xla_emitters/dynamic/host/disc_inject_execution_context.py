@@ -17,7 +17,6 @@ Source: seed document, "DhloInjectExecutionContext"; docs/reference/4 1.3.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, MemRefType, ModuleOp
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -31,7 +30,7 @@ from xla_emitters.rewrite.symbols import functions
 class DiscInjectExecutionContextPass(KernelPass):
     name = "disc-inject-execution-context"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         defined = {name: function for name, function in functions(op).items() if not function.is_declaration}
         calls = [
             call

@@ -10,7 +10,6 @@ Source: seed document, "InsertMemoryMarker"; docs/reference/4 1.3, note M.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -24,7 +23,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class DiscInsertMemoryMarkerPass(KernelPass):
     name = "disc-insert-memory-marker"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         declared = dict[str, Attribute]()
         for alloc in list(op.walk()):
             if not isinstance(alloc, memref.AllocOp) or space_of(alloc.memref.type) != "gpu":

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import DenseIntElementsAttr, ModuleOp, VectorType, i32
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import BlockInsertPoint, Rewriter
@@ -33,7 +32,7 @@ from xla_emitters.rewrite.split import split_before
 class DiscLegalizeLhloControlFlowPass(KernelPass):
     name = "disc-legalize-lhlo-control-flow"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         # Outer ops first: the blocks of an inner one are then in the function already. In a block the last ones first: what is behind an
         # op is moved to a block of its own, and so is moved once.
         choices = [inner for inner in op.walk() if isinstance(inner, lmhlo.WhileOp | lmhlo.CaseOp | scf.IfOp)]

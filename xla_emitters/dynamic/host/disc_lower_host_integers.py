@@ -18,7 +18,6 @@ from itertools import product
 from typing import TypeAlias
 
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp, i1, i8, i64
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -43,7 +42,7 @@ Place: TypeAlias = Sequence[int]
 class DiscLowerHostIntegersPass(KernelPass):
     name = "disc-lower-host-integers"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for inner in [found for found in op.walk() if isinstance(found, BufferOp)]:
             if (reason := _lower(inner)) is not None:
                 self.skip(inner, reason)

@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import FunctionType, IndexType, IntegerAttr, MemRefType, ModuleOp, i1, i8, i32
 from xdsl.dialects.builtin import UnrealizedConversionCastOp as CastOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -50,7 +49,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class DiscLowerHostMemrefsPass(KernelPass):
     name = "disc-lower-host-memrefs"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for function in [found for found in op.ops if isinstance(found, func.FuncOp) and not found.is_declaration]:
             self.function(function)
         for computation in [found for found in op.ops if isinstance(found, ComputationOp)]:

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -42,7 +41,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class DiscLowerToLibraryCallsPass(KernelPass):
     name = "disc-lower-to-library-calls"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for inner in list(op.walk()):
             if isinstance(inner, lmhlo.IncRefOp):
                 _inc_ref(inner)

@@ -29,7 +29,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     IndexType,
@@ -72,7 +71,7 @@ FUNCTION, STATUS = 1, 2
 class DiscRewriteRalApiPass(KernelPass):
     name = "disc-rewrite-ral-api"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         texts = dict[str, str]()
         named = name_buffer_ops(op)
         for function in [found for found in functions(op).values() if not found.is_declaration]:

@@ -23,7 +23,6 @@ from math import prod
 from typing import TypeAlias
 
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IndexType, IntegerAttr, MemRefType, ModuleOp, i64
 from xdsl.ir import Attribute, SSAValue, Use
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -45,7 +44,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class DiscFlattenMemrefPass(KernelPass):
     name = "disc-flatten-memref"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         sizes = BufferSizes(from_allocations=True)
         for fusion in [found for found in op.walk() if isinstance(found, FusionOp)]:
             if loops_of(fusion):

@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     FunctionType,
@@ -63,7 +62,7 @@ SHARED_ALIGNMENT = 16
 class DiscGpuKernelOutliningPass(KernelPass):
     name = "disc-gpu-kernel-outlining"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         taken = {found.sym_name.data for found in op.ops if isinstance(found, GpuModuleOp)}
         launches = [found for found in op.walk() if isinstance(found, LaunchOp)]
         for launch in launches:

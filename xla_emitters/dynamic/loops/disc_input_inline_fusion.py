@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnrealizedConversionCastOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -46,7 +45,7 @@ class DiscInputInlineFusionPass(KernelPass):
 
     name = "disc-input-inline-fusion"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for fusion in [inner for inner in op.walk() if isinstance(inner, FusionOp)]:
             self._inline(fusion)
 

@@ -29,7 +29,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -54,7 +53,7 @@ class DiscLoopSplitPass(DevicePass):
 
     name = "disc-loop-split"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for fusion in [found for found in op.walk() if isinstance(found, FusionOp)]:
             if loops := loops_of(fusion):
                 self.split(fusion, loops)

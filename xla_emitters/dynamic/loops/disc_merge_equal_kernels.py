@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TypeAlias
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.rewriter import Rewriter
 
@@ -32,7 +31,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class DiscMergeEqualKernelsPass(KernelPass):
     name = "disc-merge-equal-kernels"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         alike, merged = defaultdict[Outline, list[GpuModuleOp]](list), dict[SymbolRefAttr, SymbolRefAttr]()
         for module in [found for found in op.ops if isinstance(found, GpuModuleOp)]:
             function = module.body.block.first_op

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from itertools import product
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -53,7 +52,7 @@ MOST_ELEMENTS = 64
 class DiscReviseGpuKernelOutliningPass(KernelPass):
     name = "disc-revise-gpu-kernel-outlining"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         sizes = BufferSizes(from_allocations=True)
         kernels: dict[tuple[str, ...], FuncOp] = {
             (module.sym_name.data, kernel.sym_name.data): kernel

@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias, TypeVar
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
@@ -64,7 +63,7 @@ AccessT = TypeVar("AccessT", bound=Access)
 class DiscVectorizeAccessesPass(KernelPass):
     name = "disc-vectorize-accesses"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for fusion in [found for found in op.walk() if isinstance(found, FusionOp)]:
             for loop in loops_of(fusion):
                 for inner in [found for found in loop.walk(region_first=True) if _is_marked(found)]:

@@ -20,7 +20,6 @@ from __future__ import annotations
 from math import frexp
 
 import numpy as np
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
@@ -47,7 +46,7 @@ class DiscAlgebraicSimplifierPass(KernelPass):
 
     name = "disc-algebraic-simplifier"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         names = Names(op)
         for computation in op.ops:
             if isinstance(computation, ComputationOp):

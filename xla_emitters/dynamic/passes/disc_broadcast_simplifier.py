@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import SSAValue
 
@@ -38,7 +37,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class DiscBroadcastSimplifierPass(KernelPass):
     name = "disc-broadcast-simplifier"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         names, candidates = Names(op), list(op.walk())
         if not any(BROADCAST in inner.attributes for inner in candidates):
             return

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.ir import SSAValue
 
@@ -37,7 +36,7 @@ _MOST_SPATIAL = 2
 class DiscGpuConvPaddingPass(KernelPass):
     name = "disc-gpu-conv-padding"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         names = Names(op)
         for conv in list(op.walk()):
             if isinstance(conv, DynamicConvOp):

@@ -13,7 +13,6 @@ Source: seed document, "Inliner".
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
@@ -25,7 +24,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class DiscInlinerPass(KernelPass):
     name = "disc-inliner"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         inline_calls(op)
         forward_tuple_elements(op)
 

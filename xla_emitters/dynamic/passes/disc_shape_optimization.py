@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 import numpy as np
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
@@ -44,7 +43,7 @@ Key: TypeAlias = tuple[Attribute, tuple[Size, ...]]
 class DiscShapeOptimizationPass(KernelPass):
     name = "disc-shape-optimization"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         computations = [computation for computation in op.ops if isinstance(computation, ComputationOp)]
         if not any(computation.is_entry for computation in computations):
             raise self.refuse(op, "no computation is the entry: nothing says what sizes are")

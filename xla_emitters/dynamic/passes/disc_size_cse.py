@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
@@ -56,7 +55,7 @@ MERGED = (
 class DiscSizeCsePass(KernelPass):
     name = "disc-size-cse"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         names, arithmetic = Names(op), dict[ComputationOp, bool]()
         asserting = _asserting(op)
         for computation in op.ops:

@@ -18,7 +18,6 @@ Source: BladeDISC, the pass of this name behind its convolution passes; the seed
 from __future__ import annotations
 
 import numpy as np
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
@@ -45,7 +44,7 @@ Order = tuple[int, ...]
 class DiscTransposeSimplifierPass(KernelPass):
     name = "disc-transpose-simplifier"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         names = Names(op)
         for computation in op.ops:
             if isinstance(computation, ComputationOp):

@@ -9,7 +9,6 @@ Source: seed document, "UnusedFunctionRemovalPass".
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
@@ -24,7 +23,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class DiscUnusedFunctionRemovalPass(KernelPass):
     name = "disc-unused-function-removal"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         computations = [computation for computation in op.ops if isinstance(computation, ComputationOp)]
         entries = [computation for computation in computations if computation.is_entry]
         if not entries:

@@ -12,7 +12,6 @@ Source: docs/reference/4 3.5; Stratton et al., "MCUDA" (2008), for kernels on CP
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Region
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -28,7 +27,7 @@ INDEX = IndexType()
 class DiscBlocksToLoopPass(KernelPass):
     name = "disc-blocks-to-loop"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for function in [found for found in op.walk() if isinstance(found, FuncOp)]:
             self.function(function)
 

@@ -18,7 +18,6 @@ Source: LLVM 22, LoopVectorize, whose code for a padding had other numbers than 
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -35,7 +34,7 @@ class DiscHoistDivisionsPass(KernelPass):
 
     name = "disc-hoist-divisions"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for loop in [found for found in op.walk(region_first=True) if isinstance(found, scf.ForOp | scf.WhileOp)]:
             for division in [found for found in loop.walk() if isinstance(found, UNSIGNED_DIVISIONS)]:
                 if not is_speculatable(division) and _is_in_branch(division, loop):

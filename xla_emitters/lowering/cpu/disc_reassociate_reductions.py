@@ -12,7 +12,6 @@ Source: LLVM language reference, "Fast-Math Flags"; XLA's semantics of Reduce.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.utils import FastMathFlag
 
@@ -23,7 +22,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 class DiscReassociateReductionsPass(KernelPass):
     name = "disc-reassociate-reductions"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for loop in op.walk():
             if not isinstance(loop, scf.ForOp):
                 continue

@@ -24,7 +24,6 @@ from typing import cast
 
 import numpy as np
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
@@ -64,7 +63,7 @@ class DiscWidenHalfFloatsPass(KernelPass):
 
     f16: bool = False
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for found in op.walk():
             self._refuse_arrays(found)
         for found in list(op.walk()):
