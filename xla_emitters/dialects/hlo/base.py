@@ -142,6 +142,16 @@ class ElementContext(Protocol):
         ...
 
 
+def _after_operand_count(rule: Callable[[Any], None]) -> Any:
+    """A rule that is asked of ops with an allowed number of operands alone."""
+
+    def verify_(self: HloOp) -> None:
+        self.verify_operand_count()
+        rule(self)
+
+    return verify_
+
+
 class HloOp(QuickOp):
     """One HLO instruction; every class of the dialect that is an instruction derives from it."""
 
@@ -167,6 +177,8 @@ class HloOp(QuickOp):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        if (own := cls.__dict__.get("verify_")) is not None:
+            cls.verify_ = _after_operand_count(own)
         # Before `op_definition` wraps it in its checks of operands, results and attributes.
         cls.verify_rule = cls.verify_
 
@@ -178,7 +190,7 @@ class HloOp(QuickOp):
     # ------------------------------------------------------------------------------------------- meaning
 
     def verify_(self) -> None:
-        """The op's shape and type rule; raises RuleBroken."""
+        """The op's shape and type rule, asked of ops with as many operands as OPERANDS allows; raises RuleBroken."""
         self.verify_operand_count()
 
     def verify_rule(self) -> None:
