@@ -69,10 +69,6 @@ class ConcatenateEmitter:
         return ways_of_works(works, elements, device, view.place, lambda work: replace(self, work=work))
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
-        """The kernel module.
-
-        raises   Unsupported, with its place, for an instruction without code
-        """
         root, hero = _root_and_hero(view)
         partitioned = _partition(view, root, hero)
         largest, work = _largest(hero), self.work or ThreadWork(_unroll(view, hero, device))

@@ -69,10 +69,6 @@ class DynamicUpdateSliceEmitter:
         return ways_of_works(separate, elements, device, view.place, lambda work: replace(self, work=work))
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
-        """The kernel module.
-
-        raises   Unsupported, with its place, for an instruction without code
-        """
         updates = _updates(view)
         partitioned = _partition(view, updates)
         window = updates[0].op.operands[1]

@@ -36,7 +36,10 @@ class Emitter(Protocol):
         ...
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
-        """The kernel module: the entry function first, then the functions it calls."""
+        """The kernel module: the entry function first, then the functions it calls.
+
+        raises   Unsupported, with its place, for an instruction without code
+        """
         ...
 
 

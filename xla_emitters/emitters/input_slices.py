@@ -51,10 +51,6 @@ class InputSlicesEmitter:
         return _partition(view, _slices_of(view))
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
-        """The kernel module.
-
-        raises   Unsupported, with its place, for an instruction without code
-        """
         slices = _slices_of(view)
         partitioned = _partition(view, slices)
         whole = slices[0].operands[0]

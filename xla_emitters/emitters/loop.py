@@ -73,10 +73,6 @@ class LoopEmitter:
         return replace(self, work=work)
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
-        """The kernel module.
-
-        raises   Unsupported, with its place, for an instruction without code
-        """
         partitioned = self.partition(view, device)
         work = self.work or ThreadWork(elements_per_thread(view, device))
         launch = launch_for(view.elements, work.total, device, view.place)

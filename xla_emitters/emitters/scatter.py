@@ -120,10 +120,6 @@ class ScatterEmitter:
         return found
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
-        """The kernel module.
-
-        raises   Unsupported, with its place, for an instruction without code
-        """
         scatter = _scatter(view)
         partitioned = _partition(view, scatter)
         distribution = distribution_of(view, scatter, device, self.elements)

@@ -90,10 +90,6 @@ class TransposeEmitter:
         return ways
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
-        """The kernel module.
-
-        raises   Unsupported, with its place, for an instruction without code
-        """
         found = _heroes(view)
         transposes = tuple(dict.fromkeys(found.heroes.values()))
         tiles = self.tiles or _tiles(found, len(transposes), device)
