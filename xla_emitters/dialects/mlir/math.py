@@ -13,7 +13,6 @@ from __future__ import annotations
 from xdsl.dialects import math as upstream
 from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.math import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
-from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     VarConstraint,
     operand_def,
@@ -80,10 +79,6 @@ class ClassificationOp(QuickOp):
     assembly_format = "$operand (`fastmath` `` $fastmath^)? attr-dict `:` type($operand)"
 
     traits = traits_def(Pure())
-
-    def __init__(self, operand: SSAValue | Operation, fastmath: FastMathFlagsAttr | None = None):
-        value = SSAValue.get(operand)
-        super().__init__(operands=[value], result_types=[truth_type(value.type)], properties={"fastmath": fastmath})
 
     def verify_(self) -> None:
         if self.result.type != (wanted := truth_type(self.operand.type)):

@@ -129,11 +129,6 @@ class ToElementsOp(QuickOp):
 
     traits = traits_def(Pure())
 
-    def __init__(self, source: SSAValue | Operation):
-        vector_type = SSAValue.get(source).type
-        assert isa(vector_type, VectorType), "to_elements of a value that is not a vector"
-        super().__init__(operands=[source], result_types=[_elements_of(vector_type)])
-
     def verify_(self) -> None:
         assert isa(self.source.type, VectorType)
         _verify_elements(self.source.type, self.elements)
