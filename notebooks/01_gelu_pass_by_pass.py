@@ -180,7 +180,6 @@ def _(mo):
 
 @app.cell
 def _(make_context, mo, parse_ir, program):
-    from dataclasses import dataclass
 
     from xdsl.pattern_rewriter import (
         GreedyRewritePatternApplier,
@@ -204,11 +203,10 @@ def _(make_context, mo, parse_ir, program):
                     rewriter.erase(multiply)
                     return
 
-    @dataclass(frozen=True)
     class ContractPass(KernelPass):
         name = "contract"
 
-        def apply(self, ctx, op) -> None:
+        def apply_to(self, op) -> None:
             PatternRewriteWalker(GreedyRewritePatternApplier([MultiplyThenAdd()])).rewrite_module(op)
 
     flat = parse_ir(program.trace["flat"].ir)

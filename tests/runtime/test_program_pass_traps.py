@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from runtime.stablehlo_programs import CORPUS
 from runtime.test_program_passes import PASSES, parsed
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.base import HloOp
@@ -53,7 +52,7 @@ hlo.computation @main entry {{
 
 def value_after(module: ModuleOp, inputs: list[Array], *passes: KernelPass) -> Array:
     for each in passes:
-        each.apply(Context(), module)
+        each.apply_to(module)
         module.verify()
     (found,) = evaluate(entry_of(module), inputs)
     return found
@@ -161,7 +160,7 @@ module @m {
 def test_what_an_inner_loop_does_not_change_leaves_both_loops(trips: int) -> None:
     module = parse_stablehlo(NESTED, "nested.mlir")
     for each in (DiscInlinerPass(), DiscLoopInvariantPass()):
-        each.apply(Context(), module)
+        each.apply_to(module)
         module.verify()
     (negate,) = (op for op in module.walk() if isinstance(op, HloOp) and op.opcode == "negate")
     assert negate.parent_op() is entry_of(module)
@@ -175,7 +174,7 @@ def test_no_op_reads_from_the_other_memory(name: str) -> None:
     """After all passes every operand is in the memory that its op expects: shapes on the host, data where the op is."""
     module = parse_stablehlo((CORPUS / f"{name}.mlir").read_text(), name)
     for each in PASSES:
-        each.apply(Context(), module)
+        each.apply_to(module)
     checked = 0
     for op in module.walk():
         if not isinstance(op, HloOp) or not devices_of(op) or op.opcode in CONTROL or isinstance(op, TransferOp):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from long_lists import but_long
 from runtime.stablehlo_programs import CASES, inputs_of, simplified
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
@@ -72,7 +71,7 @@ def test_every_pass_keeps_the_bits(name: str) -> None:
     module = read(name)
     before = str(module)
     for each in PASSES:
-        each.apply(Context(), module)
+        each.apply_to(module)
         module.verify()
         if (after := str(module)) != before:
             assert_same_bits(name, module, each.name)
@@ -88,12 +87,12 @@ def test_every_pass_keeps_the_bits(name: str) -> None:
 def test_a_second_run_of_a_pass_changes_nothing(name: str) -> None:
     module = read(name)
     for each in PASSES:
-        each.apply(Context(), module)
+        each.apply_to(module)
         # The placer places ops itself: on its own result it would add no copies, and keep the places.
         if each.name == "disc-placer":
             continue
         once = str(module)
-        each.apply(Context(), module)
+        each.apply_to(module)
         assert str(module) == once, each.name
 
 
@@ -101,7 +100,7 @@ def test_padded_products_are_the_same_values() -> None:
     """Zeros add nothing. (Signs of zeros may differ, so values are compared.)"""
     module = read("narrow")
     for each in (*PASSES[:2], DiscBaseGemmPass(multiple=4, least=2)):
-        each.apply(Context(), module)
+        each.apply_to(module)
     assert any(isinstance(op, HloOp) and op.opcode == "conditional" for op in module.walk())
     entry = entry_of(module)
     for sizes, wanted in zip(CASES["narrow"].sizes, expected("narrow"), strict=True):
@@ -123,7 +122,7 @@ hlo.computation @main entry {
 def test_implicit_broadcasts_are_numpys(shapes: tuple[tuple[int, ...], ...]) -> None:
     """0 against 1 is 0, where a maximum would say 1."""
     module = parsed(IMPLICIT)
-    DiscBroadcastSimplifierPass().apply(Context(), module)
+    DiscBroadcastSimplifierPass().apply_to(module)
     a, b = (np.arange(np.prod(shape), dtype=np.float32).reshape(shape) for shape in shapes)
     (got,) = evaluate(entry_of(module), [a, b])
     assert got.shape == (a + b).shape
@@ -154,7 +153,7 @@ module @m {
 def test_a_bound_that_leaves_the_loop_is_still_what_the_condition_compares_with() -> None:
     """It is carried in the slot with its operand number in the comparison, and another integer follows it."""
     module = parse_stablehlo(BOUND_IN_SLOT_1.lstrip(), "m.mlir")
-    DiscLoopInvariantPass().apply(Context(), module)
+    DiscLoopInvariantPass().apply_to(module)
     module.verify()
     loop = next(op for op in module.walk() if isinstance(op, HloOp) and op.opcode == "while")
     assert len(loop.operands) == 2
@@ -221,7 +220,7 @@ SHARED_BODY = (
 def test_what_one_loop_proves_of_a_shared_body_the_other_does_not(first: str, second: str) -> None:
     """The reshape fits in the loop that carries the array's own size, and is hoisted out of that loop alone."""
     module = parsed(SHARED_BODY.replace("FIRST", first).replace("SECOND", second))
-    DiscLoopInvariantPass().apply(Context(), module)
+    DiscLoopInvariantPass().apply_to(module)
     module.verify()
     (moved,) = (op for op in entry_of(module).instructions if op.opcode == "dynamic-reshape")
     assert moved.operands[1].owner.instruction_name.data == "e"  # type: ignore[union-attr]
@@ -232,7 +231,7 @@ def test_what_one_loop_proves_of_a_shared_body_the_other_does_not(first: str, se
 def test_nothing_that_fails_leaves_a_loop_that_does_not_run() -> None:
     """The body's reshape does not fit; the loop runs zero times, so hoisting it would fail."""
     module = parsed(ZERO_TRIPS)
-    DiscLoopInvariantPass().apply(Context(), module)
+    DiscLoopInvariantPass().apply_to(module)
     module.verify()
     x, s = np.arange(3, dtype=np.float32), np.asarray([7], np.int32)
     i, same, sizes = evaluate(entry_of(module), [x, s])

@@ -12,7 +12,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 from long_lists import every
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, find_computation
@@ -87,7 +86,7 @@ def test_parts(name: str) -> None:
     dots = [op for each in control_computations(module) for op in each.instructions if op.opcode == "dot"]
     assert (len(dots), len(fusions(module))) == PARTS[name]
     assert not any("__triton" in str(op.attributes) for op in fusions(module))
-    SplitResultsPass().apply(Context(), module)
+    SplitResultsPass().apply_to(module)
     assert print_hlo(module) == split_text(name)
 
 

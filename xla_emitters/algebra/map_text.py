@@ -133,9 +133,9 @@ def parse_map(text: str, file: str = "<indexing map>") -> MapParts:
     return _Parser(text, file).map()
 
 
-def parse_symbolic_map(text: str, file: str = "<symbolic map>") -> SymbolicMap:
+def parse_symbolic_map(text: str) -> SymbolicMap:
     """Reads a map without a domain, `(d0)[s0] -> (d0 + s0)`. Raises ParseError with the place."""
-    return _Parser(text, file).symbolic_map()
+    return _Parser(text, "<symbolic map>").symbolic_map()
 
 
 class _Parser(ExpressionCursor):

@@ -45,11 +45,11 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.op_definition import op_definition
-from xla_emitters.dialects.quick_op import QuickOp
+from xla_emitters.dialects.quick_op import PureOp, QuickOp
 from xla_emitters.dtypes import Array, dtype_of
 from xla_emitters.errors import UsageError
 
@@ -108,14 +108,13 @@ MARKER = "gpu_mem_marker_"
 
 
 @op_definition
-class StreamOp(QuickOp):
+class StreamOp(PureOp):
     """The stream of a context."""
 
     name = "disc_ral.stream"
 
     context = operand_def(ContextType)
     stream = result_def(StreamType)
-    traits = traits_def(Pure())
     assembly_format = "$context attr-dict"
 
     def __init__(self, context: SSAValue):

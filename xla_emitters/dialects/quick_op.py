@@ -32,8 +32,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 from xdsl.dialects.builtin import UNKNOWN_LOC, DenseArrayBase, i32
 from xdsl.ir import Attribute, Block, Operation, OpOperands, OpResult, Region, SSAValue, Use
 from xdsl.ir.core import IRWithName, IRWithUses, OpSuccessors, SSAValues
-from xdsl.irdl import IRDLOperation
+from xdsl.irdl import IRDLOperation, traits_def
 from xdsl.irdl import operations as irdl
+from xdsl.traits import Pure
 
 from xla_emitters.dialects.quick_accessors import item, quick_accessors
 
@@ -669,6 +670,12 @@ def _backward(op: Operation, region_first: bool) -> Iterator[Operation]:
             block = prev_block
     if region_first:
         yield op
+
+
+class PureOp(QuickOp):
+    """An op that does nothing but compute its results."""
+
+    traits = traits_def(Pure())
 
 
 # ---- subclasses of xDSL's ops -----------------------------------------------------------------------------------------------------------

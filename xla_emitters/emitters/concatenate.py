@@ -30,10 +30,10 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
-from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
+from xla_emitters.emitters.elemental import FunctionBuilder
 from xla_emitters.emitters.emitter import Way, ways_of_works
-from xla_emitters.emitters.entry_function import KernelEntry, entry_function, kernel_module
-from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
+from xla_emitters.emitters.entry_function import KernelEntry, entry_function
+from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition
 from xla_emitters.errors import InternalError
 from xla_emitters.graph.heroes import find_non_trivial_hero, place_map
 from xla_emitters.graph.kinds import why_no_lone_concatenate
@@ -69,10 +69,6 @@ class ConcatenateEmitter:
         return ways_of_works(works, elements, device, view.place, lambda work: replace(self, work=work))
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
-        """The kernel module.
-
-        raises   Unsupported, with its place, for an instruction without code
-        """
         root, hero = _root_and_hero(view)
         partitioned = _partition(view, root, hero)
         largest, work = _largest(hero), self.work or ThreadWork(_unroll(view, hero, device))
@@ -80,12 +76,8 @@ class ConcatenateEmitter:
         operand = largest.owner
         assert isinstance(operand, HloOp)
         decide("hero", f"%{hero.instruction_name.data}", instructions=[hero.instruction_name.data])
-        decide(
-            "launch",
-            f"{launch}, over %{operand.instruction_name.data}",
-            grid=list(launch.grid),
-            block=list(launch.block),
-        )
+        over = f"{launch}, over %{operand.instruction_name.data}"
+        decide("launch", over, grid=list(launch.grid), block=list(launch.block))
         decide("unroll", f"{work} a thread of each operand", elements_per_thread=work.total)
         decide("partition", partitioned.summary, functions=partitioned.sizes)
         visited = work_item_map(launch, dims_of(largest), minor_to_major(largest.type), work.elements)
@@ -95,8 +87,7 @@ class ConcatenateEmitter:
         for number, step in enumerate(hero.input_to_output()):
             output = kernel.write(number, step, output)
         entry.finish([output])
-        called = partition_called(view.called)
-        return kernel_module(view, entry.function, emit_functions(entry.function, partitioned, called))
+        return entry.module(view, partitioned)
 
 
 def _root_and_hero(view: FusionView) -> tuple[HloOp, ConcatenateOp]:

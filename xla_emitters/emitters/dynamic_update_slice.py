@@ -28,12 +28,11 @@ from xla_emitters.dialects.hlo.computation import TupleOp
 from xla_emitters.dialects.hlo.dynamic_slices import DynamicUpdateSliceOp
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
-from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
-from xla_emitters.emitters.emitter import Way, ways_of_works
-from xla_emitters.emitters.entry_function import KernelEntry, entry_function, kernel_module
-from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
-from xla_emitters.errors import InternalError
-from xla_emitters.graph.buffers import aliases_of
+from xla_emitters.emitters.elemental import FunctionBuilder
+from xla_emitters.emitters.emitter import Way, expected, ways_of_works
+from xla_emitters.emitters.entry_function import KernelEntry, entry_function
+from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition
+from xla_emitters.graph.buffers import why_not_in_buffers
 from xla_emitters.graph.heroes import place_map
 from xla_emitters.graph.in_place_updates import InPlaceUpdate, find_in_place_updates
 from xla_emitters.graph.launch import launch_for, work_item_map
@@ -55,13 +54,7 @@ class DynamicUpdateSliceEmitter:
     def applies(self, view: FusionView, device: Device) -> str | None:
         """None, or why not: a result is not an update, cannot be written in place, or is not in the buffer of its operand."""
         found = find_in_place_updates(view)
-        if isinstance(found, str):
-            return found
-        aliases = aliases_of(view)
-        for number, update in enumerate(found):
-            if aliases.get(number) is not view.operands[update.parameter.number.value.data]:
-                return f"result {number} is not in the buffer of %{update.parameter.instruction_name.data}"
-        return None
+        return found if isinstance(found, str) else why_not_in_buffers(view, [update.parameter for update in found])
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
         """Partitions the computation into a function for each update and each start index."""
@@ -76,10 +69,6 @@ class DynamicUpdateSliceEmitter:
         return ways_of_works(separate, elements, device, view.place, lambda work: replace(self, work=work))
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
-        """The kernel module.
-
-        raises   Unsupported, with its place, for an instruction without code
-        """
         updates = _updates(view)
         partitioned = _partition(view, updates)
         window = updates[0].op.operands[1]
@@ -100,8 +89,7 @@ class DynamicUpdateSliceEmitter:
         _Body(entry, partitioned, FunctionBuilder(loop.body.block, view.location)).write(loop, updates, starts)
         entry.builder.insert(loop)
         entry.finish(loop.results)
-        called = partition_called(view.called)
-        return kernel_module(view, entry.function, emit_functions(entry.function, partitioned, called))
+        return entry.module(view, partitioned)
 
 
 def _unroll(view: FusionView, updates: tuple[InPlaceUpdate, ...], device: Device) -> int:
@@ -120,10 +108,7 @@ def _reads_are_separate(view: FusionView, updates: tuple[InPlaceUpdate, ...], un
 
 
 def _updates(view: FusionView) -> tuple[InPlaceUpdate, ...]:
-    found = find_in_place_updates(view)
-    if isinstance(found, str):
-        raise InternalError(f"no in-place update for fusion %{view.name}: {found}", stage="emit")
-    return found
+    return expected(find_in_place_updates(view), view, "in-place update")
 
 
 def _partition(view: FusionView, updates: tuple[InPlaceUpdate, ...]) -> PartitionedComputation:

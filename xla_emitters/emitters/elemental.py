@@ -240,6 +240,17 @@ class FunctionBuilder(QuickBuilder):
         )
         return [insertion.result for insertion in inserted]
 
+    def branch(
+        self, condition: SSAValue, types: Sequence[Attribute], then: Emit, otherwise: Emit
+    ) -> Sequence[SSAValue]:
+        """`scf.if`: the values of one of two bodies."""
+        regions = Region(Block()), Region(Block())
+        branch = self.insert(scf.IfOp(condition, types, *regions))
+        for region, emit in zip(regions, (then, otherwise), strict=True):
+            with self.inside(InsertPoint.at_end(region.block)):
+                self.insert(scf.YieldOp(*emit()))
+        return branch.results
+
     @contextmanager
     def inside(self, point: InsertPoint) -> Generator[None]:
         """Within the context, ops are inserted at `point`, in a region of the op at the current point."""
@@ -424,12 +435,7 @@ class _Element:
         return self.builder.insert(op)
 
     def branch(self, condition: SSAValue, then: Emit, otherwise: Emit) -> Sequence[SSAValue]:
-        regions = Region(Block()), Region(Block())
-        branch = self.insert(scf.IfOp(condition, result_types(self.op), *regions))
-        for region, emit in zip(regions, (then, otherwise), strict=True):
-            with self.emission.builder.inside(InsertPoint.at_end(region.block)):
-                self.insert(scf.YieldOp(*emit()))
-        return branch.results
+        return self.emission.builder.branch(condition, result_types(self.op), then, otherwise)
 
     def loop(self, indexing_map: IndexingMap, inits: Sequence[SSAValue], body: EmitStep) -> Sequence[SSAValue]:
         def step(inner: Builder, symbols: Sequence[SSAValue], carried: Sequence[SSAValue]) -> Sequence[SSAValue]:

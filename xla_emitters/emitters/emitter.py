@@ -9,13 +9,13 @@ A way may also be an emitter of another class: its kernel is priced and compared
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.device import Device
 from xla_emitters.emitters.partitioner import PartitionedComputation
-from xla_emitters.errors import Place
+from xla_emitters.errors import InternalError, Place
 from xla_emitters.graph.launch import launch_for
 from xla_emitters.graph.thread_work import ThreadWork, blocks_of_same_work
 from xla_emitters.graph.view import FusionView
@@ -36,8 +36,21 @@ class Emitter(Protocol):
         ...
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
-        """The kernel module: the entry function first, then the functions it calls."""
+        """The kernel module: the entry function first, then the functions it calls.
+
+        raises   Unsupported, with its place, for an instruction without code
+        """
         ...
+
+
+FoundT = TypeVar("FoundT")
+
+
+def expected(found: FoundT | str, view: FusionView, what: str) -> FoundT:
+    """What the emitter's `applies` found too. raises InternalError if it is why there is no such thing"""
+    if isinstance(found, str):
+        raise InternalError(f"no {what} for fusion %{view.name}: {found}", stage="emit")
+    return found
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ Source: seed document, "Entry function"; docs/reference/1 1.8; docs/reference/2 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from xdsl.dialects.builtin import (
@@ -36,7 +36,8 @@ from xla_emitters.dialects.mlir import builtin as quick_builtin
 from xla_emitters.dialects.mlir import func, gpu
 from xla_emitters.dialects.mlir.dlti import DataLayoutEntryAttr, DataLayoutSpecAttr
 from xla_emitters.dialects.ranges import RANGE_ATTR, range_attr
-from xla_emitters.emitters.elemental import FunctionBuilder, kernel_tensor
+from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions, kernel_tensor
+from xla_emitters.emitters.partitioner import PartitionedComputation, partition_called
 from xla_emitters.graph.buffers import kernel_arguments
 from xla_emitters.graph.view import FusionView
 from xla_emitters.program import Argument, LaunchDimensions
@@ -63,6 +64,16 @@ class KernelEntry:
     def finish(self, results: Iterable[SSAValue]) -> None:
         """Ends the body: returns the results, one per output."""
         self.builder.insert(func.ReturnOp(*results))
+
+    def module(
+        self,
+        view: FusionView,
+        partitioned: PartitionedComputation,
+        called: Mapping[str, PartitionedComputation] | None = None,
+    ) -> ModuleOp:
+        """The kernel module, with the functions of the computation, and of those that it calls."""
+        called = partition_called(view.called) if called is None else called
+        return kernel_module(view, self.function, emit_functions(self.function, partitioned, called))
 
 
 def entry_function(view: FusionView, launch: LaunchDimensions) -> KernelEntry:

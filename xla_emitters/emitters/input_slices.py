@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.algebra.shape_maps import identity_map
@@ -26,12 +26,11 @@ from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.shape_ops import SliceOp, rows
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major, type_text
-from xla_emitters.dialects.mlir import scf
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
-from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
+from xla_emitters.emitters.elemental import FunctionBuilder
+from xla_emitters.emitters.emitter import expected
 from xla_emitters.emitters.entry_function import entry_function, kernel_module
-from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
-from xla_emitters.errors import InternalError
+from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition
 from xla_emitters.graph.launch import launch_for, work_item_map
 from xla_emitters.graph.view import FusionView
 from xla_emitters.rewrite.notes import decide
@@ -52,10 +51,6 @@ class InputSlicesEmitter:
         return _partition(view, _slices_of(view))
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
-        """The kernel module.
-
-        raises   Unsupported, with its place, for an instruction without code
-        """
         slices = _slices_of(view)
         partitioned = _partition(view, slices)
         whole = slices[0].operands[0]
@@ -85,8 +80,7 @@ class InputSlicesEmitter:
             ]
             entry.builder.insert(YieldOp(*written))
         entry.finish(loop.results)
-        called = partition_called(view.called)
-        return kernel_module(view, entry.function, emit_functions(entry.function, partitioned, called))
+        return entry.module(view, partitioned)
 
 
 def _slices(view: FusionView) -> tuple[SliceOp, ...] | str:
@@ -107,10 +101,7 @@ def _slices(view: FusionView) -> tuple[SliceOp, ...] | str:
 
 
 def _slices_of(view: FusionView) -> tuple[SliceOp, ...]:
-    found = _slices(view)
-    if isinstance(found, str):
-        raise InternalError(f"no input slices for fusion %{view.name}: {found}", stage="emit")
-    return found
+    return expected(_slices(view), view, "input slices")
 
 
 def _partition(view: FusionView, slices: tuple[SliceOp, ...]) -> PartitionedComputation:
@@ -125,11 +116,8 @@ def _insert(builder: FunctionBuilder, op: SliceOp, value: SSAValue, loop: LoopOp
     if place.is_known_empty:
         return target
     inside = build.constraints_check(builder, place, list(loop.map_results), ())
-    regions = Region(Block()), Region(Block())
-    branch = builder.insert(scf.IfOp(inside, [target.type], *regions))
-    with builder.inside(InsertPoint.at_end(regions[0].block)):
-        at = build.apply_indexing(builder, place, loop.map_results)
-        builder.insert(scf.YieldOp(*builder.write([value], [target], [at])))
-    with builder.inside(InsertPoint.at_end(regions[1].block)):
-        builder.insert(scf.YieldOp(target))
-    return branch.results[0]
+
+    def written() -> list[SSAValue]:
+        return builder.write([value], [target], [build.apply_indexing(builder, place, loop.map_results)])
+
+    return builder.branch(inside, [target.type], written, lambda: [target])[0]

@@ -29,10 +29,10 @@ from xla_emitters.dialects import build
 from xla_emitters.dialects.hlo.shape_ops import same_place
 from xla_emitters.dialects.hlo.types import dims_of, elements_of, leaf_types, minor_to_major
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
-from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions
+from xla_emitters.emitters.elemental import FunctionBuilder
 from xla_emitters.emitters.emitter import Way, ways_of_works
-from xla_emitters.emitters.entry_function import KernelEntry, entry_function, kernel_module
-from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
+from xla_emitters.emitters.entry_function import KernelEntry, entry_function
+from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition
 from xla_emitters.graph.launch import launch_for, work_item_map
 from xla_emitters.graph.scatters import is_scatter, scatter_of
 from xla_emitters.graph.thread_work import UNROLL, ThreadWork, elements_per_thread, thread_works, unroll_reason
@@ -73,10 +73,6 @@ class LoopEmitter:
         return replace(self, work=work)
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
-        """The kernel module.
-
-        raises   Unsupported, with its place, for an instruction without code
-        """
         partitioned = self.partition(view, device)
         work = self.work or ThreadWork(elements_per_thread(view, device))
         launch = launch_for(view.elements, work.total, device, view.place)
@@ -90,7 +86,6 @@ class LoopEmitter:
             decide("scatter", f"%{name}: each element looks at all {count} windows{reason}", hero=name, windows=count)
         decide("partition", partitioned.summary, functions=partitioned.sizes)
         entry = entry_function(view, launch)
-        called = partition_called(view.called)
         results = list(entry.outputs)
         for numbers, root in zip(_by_size(view), partitioned.epilogues or (partitioned.root,), strict=False):
             first = view.result_types[numbers[0]]
@@ -99,7 +94,7 @@ class LoopEmitter:
             for number, result in zip(numbers, _emit_loop(view, entry, visited, root, numbers), strict=True):
                 results[number] = result
         entry.finish(results)
-        module = kernel_module(view, entry.function, emit_functions(entry.function, partitioned, called))
+        module = entry.module(view, partitioned)
         if work.elements > UNROLL:
             for function in module.ops:
                 function.attributes[UNROLL_FACTOR] = IntegerAttr.from_index_int_value(work.elements)

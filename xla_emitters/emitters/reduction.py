@@ -126,10 +126,6 @@ class ReductionEmitter:
         return ways
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
-        """The kernel module.
-
-        raises   Unsupported, with its place, for an instruction without code
-        """
         found = find_reductions(view)
         assert not isinstance(found, str)
         plan = _plan(view, device, self.work)

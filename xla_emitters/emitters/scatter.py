@@ -38,7 +38,7 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     VectorType,
 )
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint
 
 from xla_emitters.algebra.interval import Interval, Variable
@@ -50,15 +50,14 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.mlir import arith, scf, tensor, vector
+from xla_emitters.dialects.mlir import arith, tensor, vector
 from xla_emitters.dialects.xla_gpu import PACKED, AtomicRMWOp, LoopOp, YieldOp
-from xla_emitters.emitters.elemental import FunctionBuilder, declare, emit_functions, emit_subgraph
-from xla_emitters.emitters.emitter import Way
-from xla_emitters.emitters.entry_function import KernelEntry, entry_function, kernel_module
+from xla_emitters.emitters.elemental import FunctionBuilder, declare, emit_subgraph
+from xla_emitters.emitters.emitter import Way, expected
+from xla_emitters.emitters.entry_function import KernelEntry, entry_function
 from xla_emitters.emitters.launch_ids import LaunchIds
 from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, partition, partition_called
-from xla_emitters.errors import InternalError
-from xla_emitters.graph.buffers import aliases_of
+from xla_emitters.graph.buffers import why_not_in_buffers
 from xla_emitters.graph.launch import launch_for, work_item_map
 from xla_emitters.graph.scatters import (
     VECTOR_BITS,
@@ -91,13 +90,7 @@ class ScatterEmitter:
     def applies(self, view: FusionView, device: Device) -> str | None:
         """None, or why not: the root is not a scatter, or is not in the buffer of the array that it updates."""
         arrays = arrays_in_place(view)
-        if isinstance(arrays, str):
-            return arrays
-        aliases = aliases_of(view)
-        for number, array in enumerate(arrays):
-            if aliases.get(number) is not view.operands[array.number.value.data]:
-                return f"result {number} is not in the buffer of %{array.instruction_name.data}"
-        return None
+        return arrays if isinstance(arrays, str) else why_not_in_buffers(view, arrays)
 
     def partition(self, view: FusionView, device: Device) -> PartitionedComputation:
         """Partitions into a function for each operand of indices and updates."""
@@ -127,10 +120,6 @@ class ScatterEmitter:
         return found
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
-        """The kernel module.
-
-        raises   Unsupported, with its place, for an instruction without code
-        """
         scatter = _scatter(view)
         partitioned = _partition(view, scatter)
         distribution = distribution_of(view, scatter, device, self.elements)
@@ -148,7 +137,7 @@ class ScatterEmitter:
         else:
             results = kernel.distribute_indices(distribution, device.threads_per_warp)
         entry.finish(results)
-        return kernel_module(view, entry.function, emit_functions(entry.function, partitioned, called))
+        return entry.module(view, partitioned, called)
 
 
 def _launch(
@@ -169,10 +158,7 @@ def _same_blocks(
 
 
 def _scatter(view: FusionView) -> ScatterOp:
-    scatter = scatter_of(view)
-    if isinstance(scatter, str):
-        raise InternalError(f"no scatter emitter for fusion %{view.name}: {scatter}", stage="emit")
-    return scatter
+    return expected(scatter_of(view), view, "scatter emitter")
 
 
 def _partition(view: FusionView, scatter: ScatterOp) -> PartitionedComputation:
@@ -427,12 +413,8 @@ class _Kernel:
         otherwise: Callable[[], Sequence[SSAValue]] | None = None,
     ) -> Sequence[SSAValue]:
         """scf.if: `then(before)` if `condition` holds, else `otherwise(before)`; without `otherwise`, the values unchanged."""
-        regions = Region(Block()), Region(Block())
-        branch = self.builder.insert(scf.IfOp(condition, [value.type for value in before], *regions))
-        for region, emit in zip(regions, (then, otherwise), strict=True):
-            with self.builder.inside(InsertPoint.at_end(region.block)):
-                self.builder.insert(scf.YieldOp(*(emit() if emit else before)))
-        return branch.results
+        types = [value.type for value in before]
+        return self.builder.branch(condition, types, then, otherwise or (lambda: before))
 
     def _loop(
         self, inits: Sequence[SSAValue], indexing_map: IndexingMap, body: Callable[[LoopOp], Sequence[SSAValue]]

@@ -46,12 +46,11 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import tensor, vector
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.xla_gpu import AllocateSharedOp, LoopOp, SyncThreadsOp, YieldOp
-from xla_emitters.emitters.elemental import FunctionBuilder, emit_functions, result_types
-from xla_emitters.emitters.emitter import Way
-from xla_emitters.emitters.entry_function import KernelEntry, entry_function, kernel_module
-from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition, partition_called
+from xla_emitters.emitters.elemental import FunctionBuilder, result_types
+from xla_emitters.emitters.emitter import Way, expected
+from xla_emitters.emitters.entry_function import KernelEntry, entry_function
+from xla_emitters.emitters.partitioner import Epilogue, PartitionedComputation, Subgraph, partition
 from xla_emitters.emitters.transpose_tiles import PackedTiles, PlainTiles, plain_tiles, rotated_tiles
-from xla_emitters.errors import InternalError
 from xla_emitters.graph.heroes import TransposeHeroes, find_transposes, place_map
 from xla_emitters.graph.view import FusionView
 from xla_emitters.rewrite.notes import decide
@@ -91,10 +90,6 @@ class TransposeEmitter:
         return ways
 
     def emit(self, view: FusionView, device: Device) -> ModuleOp:
-        """The kernel module.
-
-        raises   Unsupported, with its place, for an instruction without code
-        """
         found = _heroes(view)
         transposes = tuple(dict.fromkeys(found.heroes.values()))
         tiles = self.tiles or _tiles(found, len(transposes), device)
@@ -102,15 +97,11 @@ class TransposeEmitter:
         _explain(found, transposes, tiles, partitioned)
         entry = entry_function(view, tiles.launch)
         _Kernel(view, found, transposes, tiles, partitioned, entry).write()
-        called = partition_called(view.called)
-        return kernel_module(view, entry.function, emit_functions(entry.function, partitioned, called))
+        return entry.module(view, partitioned)
 
 
 def _heroes(view: FusionView) -> TransposeHeroes:
-    found = find_transposes(view)
-    if isinstance(found, str):
-        raise InternalError(f"no transpose emitter for fusion %{view.name}: {found}", stage="emit")
-    return found
+    return expected(find_transposes(view), view, "transpose emitter")
 
 
 def _tiles(found: TransposeHeroes, transposes: int, device: Device) -> PlainTiles | PackedTiles:

@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from xla_emitters.dialects.hlo.base import HloOp, written_at
@@ -226,7 +225,7 @@ def _as_one_kernel(module: ModuleOp) -> ComputationOp | None:
         return None
     copy = module.clone()
     for each in (UnwrapAsyncPass(), InlineCallsPass(), RemoveNoOpsPass()):
-        each.apply(Context(), copy)
+        each.apply_to(copy)
     entry = entry_of(copy)
     return entry if is_one_kernel(entry) else None
 
@@ -239,18 +238,18 @@ def _apart(module: ModuleOp, chains: StitchRowsPass | None = None, by_rule: Comp
     """
     copy = module.clone()
     for each in (UnwrapAsyncPass(), RemoveNoOpsPass()):
-        each.apply(Context(), copy)
+        each.apply_to(copy)
     if chains is not None:
         chains.stitch_chains(copy, entry_of(copy))
-    WrapInstructionsPass().apply(Context(), copy)
+    WrapInstructionsPass().apply_to(copy)
     if by_rule is None:
         return copy
     merged = copy.clone()
-    FuseEntryPass().apply(Context(), merged)
+    FuseEntryPass().apply_to(merged)
     before = [op.calls for op in fusions_run_by(entry_of(merged))]
     scans, merges = FuseScansPass(by_rule.target), MergeFusionsPass(by_rule.target, by_rule.hero_rules)
     for each in (FuseLoopsPass(), scans, merges):
-        each.apply(Context(), merged)
+        each.apply_to(merged)
     return copy if [op.calls for op in fusions_run_by(entry_of(merged))] == before else merged
 
 

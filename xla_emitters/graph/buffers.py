@@ -89,6 +89,15 @@ def aliases_of(view: FusionView) -> Mapping[int, SSAValue]:
     return {result: operand for result, operand in wanted.items() if can_be_in_place(view, operand, result)}
 
 
+def why_not_in_buffers(view: FusionView, parameters: Sequence[ParameterOp]) -> str | None:
+    """None if each result is written to the buffer of its parameter, else the first that is not."""
+    aliases = aliases_of(view)
+    for number, parameter in enumerate(parameters):
+        if aliases.get(number) is not view.operands[parameter.number.value.data]:
+            return f"result {number} is not in the buffer of %{parameter.instruction_name.data}"
+    return None
+
+
 def _are_updates(view: FusionView, wanted: Mapping[int, SSAValue]) -> bool:
     """Whether every result is an update of, or a scatter into, the parameter that it aliases, and the call passes that buffer only once."""
     if len(wanted) != len(view.result_types):

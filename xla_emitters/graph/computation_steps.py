@@ -146,16 +146,13 @@ class Planner:
             self.kernels.append(planned)
         return Launch(str(number), _ONE, _ONE, 0, tuple(map(self.place, (*operands, *results))))
 
-    def steps_of(
-        self, values: ComputationValues, given: Sequence[Slot], wanted: Sequence[Slot], *, is_loop_body: bool = False
-    ) -> tuple[Step, ...]:
+    def steps_of(self, values: ComputationValues, given: Sequence[Slot], wanted: Sequence[Slot]) -> tuple[Step, ...]:
         """The steps of a control computation.
 
-        given         the slots of its parameters' leaves, in order
-        wanted        the slots for its results; the caller gives them memory
-        is_loop_body  `given` and `wanted` are the loop's state: parameter and result of one number share a slot
+        given   the slots of its parameters' leaves, in order
+        wanted  the slots for its results; the caller gives them memory
         """
-        first = _ComputationSteps(self, values, given, wanted, is_loop_body=is_loop_body)
+        first = _ComputationSteps(self, values, given, wanted)
         # Computations that run one another nest as deep as the module has computations: no recursion.
         running, made = [(first.all(), list[Step]())], None
         while running:
@@ -179,6 +176,7 @@ class Planner:
 class _ComputationSteps:
     """Makes the steps of one control computation; arguments as in `Planner.steps_of`.
 
+    is_loop_body  `given` and `wanted` are the loop's state: parameter and result of one number share a slot
     slots  buffer -> its slot
     own    the buffers that these steps allocate and release
     taken  the buffers that have the memory of a donated parameter, and which one
@@ -188,7 +186,7 @@ class _ComputationSteps:
     values: ComputationValues
     given: Sequence[Slot]
     wanted: Sequence[Slot]
-    is_loop_body: bool
+    is_loop_body: bool = False
     slots: dict[Leaf, Slot] = field(default_factory=dict[Leaf, Slot])
     own: set[Leaf] = field(default_factory=set[Leaf])
     taken: dict[Leaf, Leaf] = field(default_factory=dict[Leaf, Leaf])
@@ -323,7 +321,7 @@ class _ComputationSteps:
         deciding, repeating = self.planner.values.of(condition), self.planner.values.of(body, is_state=True)
         proceeds = self.planner.temporary(condition.root.type)
         yield Allocate(self.planner.place(proceeds))
-        decide = yield _ComputationSteps(self.planner, deciding, state, [proceeds], is_loop_body=False)
+        decide = yield _ComputationSteps(self.planner, deciding, state, [proceeds])
         read = self._read(proceeds)
         changed = {
             number: self.planner.place(slot).slot
@@ -361,7 +359,7 @@ class _ComputationSteps:
         branches = list[tuple[Step, ...]]()
         for branch, operand in zip(callees_of(op), operands, strict=True):
             values, given = self.planner.values.of(branch), self._slots_of(operand)
-            branches.append((yield _ComputationSteps(self.planner, values, given, results, is_loop_body=False)))
+            branches.append((yield _ComputationSteps(self.planner, values, given, results)))
         read = self._read(self._slots_of(selector)[0])
         yield read
         chosen: Extent = read.result

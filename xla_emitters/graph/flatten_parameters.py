@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, TupleType, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -31,13 +30,10 @@ _ALIASES = "hlo.input_output_alias"
 _BY_NUMBER = ("hlo.entry_computation_layout", "hlo.buffer_donor")
 
 
-@dataclass(frozen=True)
 class FlattenParametersPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "xla-flatten-parameters"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         entry = entry_of(op)
         parameters = entry.parameters
         if not any(isinstance(parameter.result.type, TupleType) for parameter in parameters):

@@ -13,7 +13,6 @@ Source: XLA fusion_wrapper.cc for copies; for the rest, buffers that XLA shares 
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
@@ -28,16 +27,14 @@ from xla_emitters.graph.fusion_parts import Part, Parting, copying, is_fusible_b
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.refusals import supported_view
 from xla_emitters.rewrite.kernel_pass import KernelPass, Skip
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class FuseEntryPass(KernelPass):
     """See the file's head. For a module of the `hlo` dialect. An ENTRY that is one kernel stays as it is."""
 
     name = "xla-fuse-entry"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         computations = control_computations(op)
         if is_one_kernel(computations[-1]):
             return

@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TupleType, i64
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
@@ -54,13 +53,12 @@ MOST_TRIPS = 4096
 """Iterations of a loop that are counted."""
 
 
-@dataclass(frozen=True)
 class FuseLoopsPass(KernelPass):
     """See the file's head. For a module of the `hlo` dialect whose control computations hold fusions."""
 
     name = "xla-fuse-loops"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         names = Names(op)
         for computation in control_computations(op):
             for loop in [each for each in computation.instructions if each.opcode == "while"]:

@@ -14,19 +14,14 @@ Source: XLA call_inliner.cc.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.graph.inlining import inline_calls
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class InlineCallsPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "xla-inline-calls"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         inline_calls(op)

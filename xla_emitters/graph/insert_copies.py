@@ -29,7 +29,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import Operation
 
@@ -49,16 +48,12 @@ from xla_emitters.graph.overwrites import may_overwrite, next_values, state_leaf
 from xla_emitters.graph.refusals import supported_view
 from xla_emitters.graph.view import FusionView
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class InsertCopiesPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "xla-insert-copies"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         insert_copies(op)
 
 

@@ -22,7 +22,6 @@ Source: docs/reference/1 6.8; XLA's optimization_barrier_expander.cc, and the pa
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
@@ -42,7 +41,6 @@ from xla_emitters.graph.inlining import (
     lay_out_root,
 )
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 _GIVE_THEIR_OPERAND = frozenset({"opt-barrier", "domain", "add-dependency"})
 _SIZE = "get-dimension-size"
@@ -57,13 +55,10 @@ _ERASED = frozenset({"after-all", *_STARTS})
 """Opcodes of instructions that are erased if they have no users."""
 
 
-@dataclass(frozen=True)
 class RemoveNoOpsPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "xla-remove-no-ops"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for computation in control_computations(op):
             for each in list(computation.instructions):
                 if each.opcode in ("while", "conditional"):

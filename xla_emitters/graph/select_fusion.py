@@ -11,7 +11,6 @@ that refer to ENTRY's parameters by number are left out.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -34,7 +33,7 @@ class SelectFusionPass(KernelPass):
 
     fusion: str = ""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         if not self.fusion:
             return
         entry, called, alone = entry_of(op), fusion_named(op, self.fusion), NewComputation()

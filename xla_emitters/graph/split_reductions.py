@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, TupleType
 from xdsl.ir import SSAValue
 
@@ -66,7 +65,7 @@ class SplitReductionsPass(KernelPass):
 
     parts: tuple[str, ...] = ()
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         split_reductions(op, self.skip, parts_asked(self.parts))
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
@@ -48,7 +47,7 @@ class SplitResultsPass(KernelPass):
 
     hero_rules: str = "current"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         if self.hero_rules not in ("current", "seed"):
             raise UsageError(f"{self.name}: no rules '{self.hero_rules}'", help="current or seed")
         if self.hero_rules == "seed":

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import SSAValue
 
@@ -33,16 +32,12 @@ from xla_emitters.graph.refusals import supported_view
 from xla_emitters.graph.scatters import arrays_in_place, scatter_of
 from xla_emitters.graph.view import FusionView
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class SplitScattersPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "xla-split-scatters"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         entry = entry_of(op)
         if is_one_kernel(entry):
             view = supported_view(entry)

@@ -24,7 +24,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import field
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
@@ -70,7 +69,7 @@ class SplitTritonFusionsPass(KernelPass):
 
     triton: str = "split"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         if self.triton not in ("rows", "split", "refuse"):
             raise UsageError(f"{self.name}: triton={self.triton}", help="rows, split or refuse")
         if self.triton != "refuse":

@@ -23,7 +23,6 @@ Source: docs/reference/1 6.8; XLA async_wrapper.cc, the inverse.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
@@ -47,7 +46,6 @@ from xla_emitters.dialects.hlo.types import is_array, tuple_type
 from xla_emitters.graph.control_computations import control_computations
 from xla_emitters.graph.inlining import erase_unused, inline, insert
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 _COLLECTIVES = ("all-reduce", "all-gather", "collective-permute")
 _DONES = {
@@ -57,13 +55,10 @@ _DONES = {
 }
 
 
-@dataclass(frozen=True)
 class UnwrapAsyncPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "xla-unwrap-async"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         wrapped = dict[ComputationOp, None]()
         for computation in control_computations(op):
             starts = [each for each in computation.instructions if each.opcode in _DONES]

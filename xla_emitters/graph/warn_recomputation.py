@@ -12,7 +12,6 @@ in the HLO are XLA's own choice, and are not checked.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.graph.control_computations import is_one_kernel
@@ -20,7 +19,6 @@ from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.refusals import supported_view
 from xla_emitters.graph.view import is_scheduled
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 _TIMES = 4
 _MORE = 1_000_000
@@ -30,13 +28,10 @@ _REMEDY = (
 )
 
 
-@dataclass(frozen=True)
 class WarnRecomputationPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "xla-warn-recomputation"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         entry = entry_of(op)
         if not is_one_kernel(entry) or (view := supported_view(entry)) is None or is_scheduled(view):
             return

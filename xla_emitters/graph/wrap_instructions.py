@@ -12,7 +12,6 @@ Source: XLA fusion_wrapper.cc.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
@@ -34,7 +33,6 @@ from xla_emitters.graph.control_computations import control_computations, is_con
 from xla_emitters.graph.fusion_parts import NewComputation, new_fusion
 from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 _STAY = (
     *(ParameterOp, TupleOp, GetTupleElementOp, FusionOp, CallOp, RuleOp),
@@ -42,13 +40,12 @@ _STAY = (
 )
 
 
-@dataclass(frozen=True)
 class WrapInstructionsPass(KernelPass):
     """See the file's head. For a module of the `hlo` dialect. Instructions with tokens are not wrapped."""
 
     name = "xla-wrap-instructions"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         computations = control_computations(op)
         if is_one_kernel(computations[-1]):
             return

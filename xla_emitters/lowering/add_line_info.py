@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ArrayAttr,
     FileLineColLoc,
@@ -59,7 +58,7 @@ class AddLineInfoPass(KernelPass):
 
     kernel: int = 0
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         numbers = {found: line + 1 for line, found in print_ir_with_lines(op)[1]}
         functions = [found for found in op.body.ops if isinstance(found, llvm.FuncOp) and found.body.blocks]
         file = next(

@@ -36,7 +36,6 @@ import math as python_math
 from collections.abc import Callable
 
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, ArrayAttr, ComplexType, FloatAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -55,11 +54,10 @@ _Parts = tuple[Number, Number]
 _Expansion = Callable[..., Number | _Parts]
 
 
-@dataclass(frozen=True)
 class ConvertComplexToStandardPass(KernelPass):
     name = "convert-complex-to-standard"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         of_complex = [found for found in walk(op) if found.name.startswith("complex.")]
         if not of_complex:
             return

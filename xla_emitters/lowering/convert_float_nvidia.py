@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import numpy as np
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
@@ -64,7 +63,7 @@ class ConvertFloatNvidiaPass(DevicePass):
     ptx_version_major: int | None = None
     ptx_version_minor: int = 0
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         chip, can = self._chip()
         for found in list(walk(op)):
             if not isinstance(found, arith.ExtFOp | arith.TruncFOp):

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import LocationAttr, ModuleOp, i32
 from xdsl.rewriter import InsertPoint
 
@@ -26,14 +25,12 @@ from xla_emitters.dialects.locations import fuse_all, located_builder, replace_b
 from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.rewrite.id_functions import declared_by, read_by
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class ConvertIdsToCallsPass(KernelPass):
     name = "xla-convert-ids-to-calls"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         functions = [function for function in op.body.ops if isinstance(function, llvm.FuncOp)]
         symbols = {function.sym_name.data: function for function in functions}
         sources = defaultdict[llvm.FuncOp, list[LocationAttr]](list[LocationAttr])

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -36,11 +35,10 @@ _CONVERTED: frozenset[type[Operation]] = frozenset(
 _CASTS = ("arith.index_cast", "arith.index_castui")
 
 
-@dataclass(frozen=True)
 class ConvertIndexTypePass(KernelPass):
     name = "xla-gpu-convert-index-type"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         conversion = _Conversion(integer_type(index_width(op)))
         ops = list(walk(op))
         for found in ops:

@@ -16,17 +16,14 @@ Source: docs/reference/2 3.3 "xla-lower-to-llvm-gpu"; the table of names is in `
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.lowering.libdevice_calls import call_libdevice
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class ConvertMathToLibdevicePass(KernelPass):
     name = "xla-convert-math-to-libdevice"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         call_libdevice(op, self.skip)

@@ -10,7 +10,6 @@ Source: docs/reference/2 3.3 "xla-convert-pure-call-ops".
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects import xla_gpu
@@ -18,13 +17,11 @@ from xla_emitters.dialects.locations import replace_alike
 from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class ConvertPureCallOpsPass(KernelPass):
     name = "xla-convert-pure-call-ops"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for pure in [found for found in walk(op) if isinstance(found, xla_gpu.PureCallOp)]:
             replace_alike(pure, func.CallOp(pure.callee_attr, pure.arguments, pure.result_types))

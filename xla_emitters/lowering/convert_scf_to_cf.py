@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import DenseIntElementsAttr, IntegerType, ModuleOp, VectorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -39,14 +38,12 @@ from xla_emitters.dialects.quick_op import walk
 from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 from xla_emitters.rewrite.split import split_before
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class ConvertScfToCfPass(KernelPass):
     name = "xla-convert-scf-to-cf"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for function in walk(op):
             if isinstance(function, func.FuncOp):
                 block = function.body.blocks.first

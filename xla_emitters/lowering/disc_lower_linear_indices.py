@@ -12,10 +12,7 @@ Source: MLIR 22, affine dialect; docs/reference/4 3.5.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -26,13 +23,10 @@ from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndex
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscLowerLinearIndicesPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-lower-linear-indices"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for found in list(op.walk()):
             if isinstance(found, DelinearizeIndexOp | LinearizeIndexOp):
                 builder = located_builder(InsertPoint.before(found), found)

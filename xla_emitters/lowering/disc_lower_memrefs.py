@@ -30,11 +30,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -89,13 +87,12 @@ COMBINED: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
 Access: TypeAlias = memref.LoadOp | memref.StoreOp | memref.AtomicRMWOp | vector.LoadOp | vector.StoreOp
 
 
-@dataclass(frozen=True)
 class DiscLowerMemrefsPass(DevicePass):
     """See the file's head. `device`: the GPU; its atomic instructions decide how elements are updated."""
 
     name = "disc-lower-memrefs"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for module in [found for found in op.ops if isinstance(found, GpuModuleOp)]:
             for inner in list(module.body.ops):
                 inner.detach()

@@ -26,9 +26,6 @@ Source: docs/reference/2 3.3 "xla-expand-float-ops" (erf's numbers); MLIR's math
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
@@ -42,7 +39,7 @@ from xdsl.dialects.builtin import (
     f32,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import InsertPoint
 
 from xla_emitters.dialects.build import Number
 from xla_emitters.dialects.isa import isa
@@ -51,7 +48,7 @@ from xla_emitters.dialects.mlir import arith, math
 from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dtypes import dtype_of
-from xla_emitters.lowering.narrow_floats import CONVERSIONS, is_narrow, is_number_op, narrow, widen
+from xla_emitters.lowering.narrow_floats import CONVERSIONS, compute_wider, is_narrow, is_number_op, narrow, widen
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -100,20 +97,20 @@ class ExpandFloatOpsPass(KernelPass):
     approximate_tanh: bool = True
     halves: bool = False
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for found in list(walk(op)):
             if isinstance(found, math.AbsFOp) and (kept := _bits_of_absolute(found.operand.type)) is not None:
                 replace_by(found, [_masked(found, kept)])
                 continue
             if self.halves and isinstance(found, math.TanhOp | math.ErfOp) and _is_half(found.result.type):
-                _compute_in_f32(found, _is_half)
+                compute_wider(found, _is_half)
                 continue
             if not is_number_op(found):
                 continue
             if not _is_scalar_op(found):
                 self.skip(found, "it computes on vectors")
             elif not isinstance(found, CONVERSIONS) and "scaling" not in found.name:
-                _compute_in_f32(found)
+                compute_wider(found, is_narrow)
         for found in list(walk(op)):
             if isinstance(found, CONVERSIONS) and is_number_op(found) and _is_scalar_op(found):
                 if rounds_to_nearest_even(found):
@@ -160,20 +157,6 @@ def _is_scalar_op(op: Operation) -> bool:
 
 def _is_half(value_type: Attribute) -> bool:
     return isinstance(value_type, BFloat16Type | Float16Type)
-
-
-def _compute_in_f32(op: Operation, is_widened: Callable[[Attribute], bool] = is_narrow) -> None:
-    """Replaces `op` by the same op on f32, between conversions of the types that are widened."""
-    b = located_builder(InsertPoint.before(op), op)
-    for number, operand in enumerate(op.operands):
-        if is_widened(operand.type):
-            op.operands[number] = b.insert(arith.ExtFOp(operand, f32)).result
-    own = op.results[0].type
-    if isinstance(own, AnyFloat) and is_widened(own):
-        wide = Rewriter.replace_value_with_new_type(op.results[0], f32)
-        rounded = arith.TruncFOp(wide, own)
-        wide.replace_uses_with_if(rounded.result, lambda use: use.operation is not rounded)
-        located_builder(InsertPoint.after(op), op).insert(rounded)
 
 
 def _converted(op: arith.ExtFOp | arith.TruncFOp) -> SSAValue:

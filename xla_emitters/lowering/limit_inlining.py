@@ -18,12 +18,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import Scope, callees_first, functions, scopes, symbols_in
-from xla_emitters.support.late_dataclass import dataclass
 
 KERNEL_LIMIT = 40_000
 """Ops of a kernel with all its functions inlined, up to which LLVM decides."""
@@ -32,13 +30,10 @@ FUNCTION_LIMIT = 200
 _REMEDY = "the kernel repeats that work when it runs; a program in StableHLO (in JAX: dynamic=True) is divided into kernels here"
 
 
-@dataclass(frozen=True)
 class LimitInliningPass(KernelPass):
-    """See the head of the file."""
-
     name = "xla-limit-inlining"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for module in scopes(op):
             self._limit(module)
 

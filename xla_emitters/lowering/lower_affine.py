@@ -16,7 +16,6 @@ Source: docs/reference/2 3.1 (lower-affine, rows 34 and 40), docs/reference/3 tr
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint
 
@@ -34,16 +33,14 @@ from xla_emitters.lowering.index_arithmetic import (
 )
 from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 WIDER = "say that index has 64 bits: dlti.dl_spec = #dlti.dl_spec<index = 64 : i32>"
 
 
-@dataclass(frozen=True)
 class LowerAffinePass(KernelPass):
     name = "xla-lower-affine"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         shared = SharedOps()
         for found in list(walk(op)):
             if isinstance(found, ApplyIndexingOp):

@@ -10,9 +10,6 @@ Source: docs/reference/2 3.3 "xla-lower-pdl-wait".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -22,13 +19,10 @@ from xla_emitters.lowering.grid_dependency import griddepcontrol
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class LowerPdlWaitPass(KernelPass):
-    """See the head of the file."""
-
     name = "xla-lower-pdl-wait"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for wait in [inner for inner in op.walk() if isinstance(inner, PdlWaitOp | PdlLaunchDependentsOp)]:
             located_builder(InsertPoint.before(wait), wait).insert(griddepcontrol(wait))
             Rewriter.erase_op(wait)

@@ -40,7 +40,6 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, cast
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
@@ -102,13 +101,12 @@ PASS_BEFORE = {
 }
 
 
-@dataclass(frozen=True)
 class LowerTensorsPass(DevicePass):
     """See the head of the file. `device`: the GPU; its atomic instructions decide how elements are updated."""
 
     name = "xla-lower-tensors"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         chip = self.device
         _check(op, self.name)
         by_module = [(module, functions(module).values()) for module in scopes(op)]

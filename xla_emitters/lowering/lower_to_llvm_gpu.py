@@ -30,7 +30,6 @@ from math import prod
 from typing import cast
 
 import numpy as np
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
@@ -132,13 +131,12 @@ _WARP = 32
 _STAGE = "xla-lower-to-llvm-gpu"
 
 
-@dataclass(frozen=True)
 class LowerToLlvmGpuPass(DevicePass):
     """device  the target GPU"""
 
     name = "xla-lower-to-llvm-gpu"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         call_libdevice(op, self.skip)
         for function in [found for module in scopes(op) for found in functions(module).values()]:
             _FunctionLowering(index_width(op), self.device, function).lower()

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from typing import TypeVar
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp
 from xdsl.ir import Attribute
 
@@ -33,7 +32,6 @@ from xla_emitters.errors import InternalError
 from xla_emitters.rewrite.kernel_entry import ENTRY, SLICE_INDEX
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import Scope, functions, is_private, scopes
-from xla_emitters.support.late_dataclass import dataclass
 
 NOT_INVARIANT = "xla.not_invariant"
 NOALIAS = "llvm.noalias"
@@ -42,11 +40,10 @@ PROMISES = ("llvm.align", "llvm.dereferenceable")
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True)
 class MergePointersPass(KernelPass):
     name = "xla-merge-pointers"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for module in scopes(op):
             self._merge_in(module)
 

@@ -22,6 +22,7 @@ Source: docs/reference/2 3.3 "xla-expand-float-ops"; the OCP 8-bit floating poin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 from xdsl.builder import Builder
@@ -37,8 +38,10 @@ from xdsl.dialects.builtin import (
     i32,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.type import get_element_type_or_self
 
+from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith, math
 from xla_emitters.dialects.quick_op import operands_of
 from xla_emitters.dtypes import DTYPES, FloatFormat, Specials, dtype
@@ -59,6 +62,19 @@ _CONVERTED = FORMATS | {row.ir_type.name: row.float_format for row in DTYPES if 
 def is_narrow(value_type: Attribute) -> bool:
     """Whether `value_type` is one of the formats that are handled as integers."""
     return value_type.name in FORMATS
+
+
+def compute_wider(op: Operation, is_widened: Callable[[Attribute], bool], wide: AnyFloat = f32) -> None:
+    """Replaces `op` by the same op on f32, between conversions of the types that are widened. wide: of the result before it is rounded"""
+    b = located_builder(InsertPoint.before(op), op)
+    for number, operand in enumerate(op.operands):
+        if is_widened(operand.type):
+            op.operands[number] = b.insert(arith.ExtFOp(operand, f32)).result
+    if len(op.results) == 1 and isinstance(own := op.results[0].type, AnyFloat) and is_widened(own):
+        computed = Rewriter.replace_value_with_new_type(op.results[0], wide)
+        rounded = arith.TruncFOp(computed, own)
+        computed.replace_uses_with_if(rounded.result, lambda use: use.operation is not rounded)
+        located_builder(InsertPoint.after(op), op).insert(rounded)
 
 
 CONVERSIONS = (arith.ExtFOp, arith.TruncFOp)

@@ -15,7 +15,6 @@ Source: docs/reference/2 3.3 "xla-simplify-affine"; XLA simplify_affine.cc.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint
@@ -37,14 +36,12 @@ from xla_emitters.lowering.index_arithmetic import (
 )
 from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class SimplifyAffinePass(KernelPass):
     name = "xla-simplify-affine"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         shared = SharedOps()
         for found in list(walk(op)):
             if isinstance(found, ApplyIndexingOp):

@@ -21,7 +21,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, ModuleOp, StringAttr, i64
 from xdsl.ir import Attribute, SSAValue
 
@@ -63,7 +62,7 @@ class FuseScansPass(KernelPass):
 
     target: str = DEFAULT_DEVICE
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         names = Names(op)
         for computation in control_computations(op):
             for group in groups_in(computation, _has_pieces, _may_be_scan):

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from functools import cached_property
 from math import inf, prod
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.algebra.shape_maps import identity_map
@@ -64,7 +63,7 @@ class MergeFusionsPass(KernelPass):
     target: str = DEFAULT_DEVICE
     hero_rules: str = "current"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         names = Names(op)
         for computation in control_computations(op):
             for reader in reversed(fusions_of(computation)):

@@ -333,9 +333,9 @@ def _with_random_numbers(module: ModuleOp, seed: int) -> ModuleOp:
     """
     if not any(isinstance(op, HloOp) and op.opcode in WITH_STATE for op in module.walk()):
         return module
-    module, context = module.clone(), make_context()
-    DiscInlinerPass().apply(context, module)
-    DiscNumberRandomOpsPass(seed).apply(context, module)
+    module = module.clone()
+    DiscInlinerPass().apply_to(module)
+    DiscNumberRandomOpsPass(seed).apply_to(module)
     return module
 
 

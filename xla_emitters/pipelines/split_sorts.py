@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, ModuleOp, StringAttr, i64
 from xdsl.ir import Attribute, SSAValue
 
@@ -35,16 +34,14 @@ from xla_emitters.graph.fusion_parts import Part, new_fusion
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.view import SORTED_RUNS
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class SplitSortsPass(KernelPass):
     """See the file's head. For a module of the `hlo` dialect whose calls are inlined."""
 
     name = "xla-split-sorts"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         names = Names(op)
         for computation in control_computations(op):
             for sort in list(computation.instructions):

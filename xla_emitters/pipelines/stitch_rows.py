@@ -17,7 +17,6 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
@@ -62,7 +61,7 @@ class StitchRowsPass(KernelPass):
     by: str = BY[0]
     every: bool = False
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         if self.by not in BY:
             raise UsageError(f"{self.name}: no choice by '{self.by}'", help=f"one of: {', '.join(BY)}")
         if self.by == "no":

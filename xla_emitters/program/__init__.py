@@ -10,29 +10,16 @@ Every platform (CuPy, the CPU, the bundle's script) executes these steps alone. 
 that a kernel can be compiled here and launched on a machine that has neither xDSL nor LLVM.
 """
 
-from xla_emitters.program.callees import Kernel, LibraryCall, ScalarArgument
-from xla_emitters.program.compiled import LAUNCHERS, Compilation, Compiled, Program
-from xla_emitters.program.step_values import (
-    Argument,
-    Arrays,
-    ArraySpec,
-    Extents,
-    LaunchDimensions,
-    Slot,
-)
-
-__all__ = [
-    "LAUNCHERS",
-    "Argument",
-    "ArraySpec",
-    "Arrays",
-    "Compilation",
-    "Compiled",
-    "Extents",
-    "Kernel",
-    "LaunchDimensions",
-    "LibraryCall",
-    "Program",
-    "ScalarArgument",
-    "Slot",
-]
+from xla_emitters.program.callees import Kernel as Kernel
+from xla_emitters.program.callees import LibraryCall as LibraryCall
+from xla_emitters.program.callees import ScalarArgument as ScalarArgument
+from xla_emitters.program.compiled import LAUNCHERS as LAUNCHERS
+from xla_emitters.program.compiled import Compilation as Compilation
+from xla_emitters.program.compiled import Compiled as Compiled
+from xla_emitters.program.compiled import Program as Program
+from xla_emitters.program.step_values import Argument as Argument
+from xla_emitters.program.step_values import Arrays as Arrays
+from xla_emitters.program.step_values import ArraySpec as ArraySpec
+from xla_emitters.program.step_values import Extents as Extents
+from xla_emitters.program.step_values import LaunchDimensions as LaunchDimensions
+from xla_emitters.program.step_values import Slot as Slot

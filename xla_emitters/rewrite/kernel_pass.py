@@ -4,7 +4,7 @@
     class UnswitchLoopsPass(KernelPass):
         name = "xla-unswitch-loops"
 
-        def apply(self, ctx: Context, op: ModuleOp) -> None:
+        def apply_to(self, op: ModuleOp) -> None:
             ...
             if not is_last(branch):
                 return self.skip(loop, "the branch is not alone in the body")
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from typing import Self
+from typing import Any, Self
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -40,9 +40,14 @@ from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.trace import Remark
 
 
-@dataclass(frozen=True)
 class KernelPass(ModulePass):
-    """A pass on kernel modules. Subclasses set `name` and implement `apply(ctx, op)`; options are dataclass fields."""
+    """A pass on modules. Subclasses set `name` and implement `apply_to(op)`, or `apply` if they need xDSL's context; options are
+    dataclass fields."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "apply_to" in cls.__dict__ and "apply" not in cls.__dict__:
+            cls.apply = _apply_to
 
     def skip(self, op: Operation, reason: str) -> None:
         """Records that this pass left `op` as it is, and why. `reason` continues "skipped <op name>: "."""
@@ -61,6 +66,10 @@ class KernelPass(ModulePass):
     def refuse(self, op: Operation, why: str, help: str = "") -> Unsupported:
         """The error to raise for an `op` that this pass does not compile; see `refusal`."""
         return refusal(self.name, op, why, help)
+
+
+def _apply_to(self: Any, ctx: Context, op: ModuleOp) -> None:
+    self.apply_to(op)
 
 
 def refusal(

@@ -124,6 +124,27 @@ class TokenCursor(ABC, Generic[T]):
         self.advance()
         return found
 
+    def balanced(self, closers: Mapping[str, str], wanted: str, deepest: int | None = None) -> str:
+        """Consumes the group that begins here; returns its text.
+
+        closers  opening bracket -> closing one
+        wanted   what is expected where another bracket closes
+        deepest  the limit of groups in one another; None: any number
+        """
+        start, opened = self.token.start, [self.advance()]
+        while opened:
+            token = self.token
+            if not token.text:  # the end
+                raise self.error(f"this '{opened[-1].text}' is not closed", opened[-1])
+            if token.text in closers:
+                if len(opened) == deepest:
+                    raise self.too_deep()
+                opened.append(token)
+            elif token.text in closers.values() and token.text != closers[opened.pop().text]:
+                raise self.unexpected(wanted)
+            self.advance()
+        return self.source.text[start : self.previous.end]
+
     def expect_kind(self, kind: Enum, what: str) -> T:
         """Consumes a token of that kind; `what` is its meaning, for the message."""
         if self.token.kind is not kind:

@@ -32,22 +32,9 @@ else:
             return partial(dataclass, **options)
         if options.get("slots"):
             return dataclasses.dataclass(cls, **options)
-        if _adds_nothing(cls, options):
-            return cls
         for name in _wanted(cls, options):
             setattr(cls, name, _Placeholder(cls, name, options))
         return cls
-
-
-def _adds_nothing(cls: type[Any], options: dict[str, Any]) -> bool:
-    """Whether the class has no fields of its own, and its bases have all methods that it needs: those ask for the class of `self`."""
-    if inspect.get_annotations(cls) or not {"__eq__", "__hash__", "__post_init__"}.isdisjoint(cls.__dict__):
-        return False
-    for base in cls.__mro__[1:]:
-        if (params := base.__dict__.get("__dataclass_params__")) is not None:
-            theirs = params.options if isinstance(params, _Placeholder) else {"frozen": True} if params.frozen else {}
-            return options == theirs == {"frozen": True}
-    return False
 
 
 _FIRST = ("__dataclass_fields__", "__dataclass_params__", "__match_args__", "__init__")

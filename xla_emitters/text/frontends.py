@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import IO
 
 from xdsl.context import Context
@@ -14,7 +13,6 @@ from xla_emitters.text.hlo import parse_hlo
 from xla_emitters.text.stablehlo import parse_stablehlo
 
 
-@dataclass(frozen=True)
 class HloFrontend(Frontend):
     """HLO text to the `hlo` dialect."""
 
@@ -24,7 +22,6 @@ class HloFrontend(Frontend):
         return parse_hlo(*text_of(input.read(), input_name))
 
 
-@dataclass(frozen=True)
 class StableHloFrontend(Frontend):
     """StableHLO to the `hlo` dialect."""
 

@@ -48,7 +48,6 @@ from xla_emitters.rewrite.constants import (
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.patterns import apply_patterns_by_type
 from xla_emitters.rewrite.scf_patterns import SCF_PATTERNS
-from xla_emitters.support.late_dataclass import dataclass
 
 OUR_DIALECTS = frozenset({"arith", "scf"})
 
@@ -306,7 +305,6 @@ CONVERSION_PATTERNS: dict[type[Operation], tuple[RewritePattern, ...]] = {
 }
 
 
-@dataclass(frozen=True)
 class CanonicalizePass(KernelPass):
     """Folds ops, decides constant branches, keeps one copy of a constant per function. Like MLIR's `canonicalize`, with locations kept."""
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.rewrite.common_subexpressions import cse
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class CsePass(KernelPass):
     """Merges equal ops and erases dead ones, also across blocks. Like MLIR's `cse`, but the remaining op gets both locations."""
 
     name = "xla-cse"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         cse(op)

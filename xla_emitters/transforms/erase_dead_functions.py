@@ -11,23 +11,18 @@ Source: XLA erase_dead_functions.cc.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.dialects.mlir import func
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import Scope, functions, is_private, scopes, symbols_in
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class EraseDeadFunctionsPass(KernelPass):
-    """See the head of the file."""
-
     name = "xla-erase-dead-functions"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for module in scopes(op):
             _erase_dead(module)
 

@@ -28,7 +28,6 @@ from dataclasses import field
 from itertools import product
 from typing import Any, cast
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     DenseIntOrFPElementsAttr,
@@ -92,13 +91,10 @@ ACCESSES: frozenset[type[Operation]] = frozenset(
 _HANDLED = CARRIERS | ACCESSES | {arith.ConstantOp}
 
 
-@dataclass(frozen=True)
 class FlattenTensorsPass(KernelPass):
-    """See the head of the file."""
-
     name = "xla-flatten-tensors"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         ops = list(walk(op))
         for inner in ops:
             _check(inner, self.name)

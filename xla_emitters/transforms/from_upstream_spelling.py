@@ -19,9 +19,7 @@ Source: docs/reference/1 section 0 and 1.1; XLA's own IR before and after it low
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import gpu as upstream
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType, i32
 from xdsl.ir import SSAValue
@@ -42,13 +40,10 @@ _OURS = {upstream: ours for ours, upstream in UPSTREAM_OPS.items()}
 _DIMENSIONS = (gpu.DimensionEnum.X, gpu.DimensionEnum.Y, gpu.DimensionEnum.Z)
 
 
-@dataclass(frozen=True)
 class FromUpstreamSpellingPass(KernelPass):
-    """See the head of the file."""
-
     name = "xla-from-upstream-spelling"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for inner in tuple(op.walk()):
             if type(inner) in _OURS:
                 respell(inner, _OURS[type(inner)], IndexingMapAttr)

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -38,7 +37,6 @@ from xla_emitters.dialects.xla_gpu import PureCallOp
 from xla_emitters.rewrite.common_subexpressions import cse
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import Scope, callees_first, functions, is_private, scopes, symbols_in
-from xla_emitters.support.late_dataclass import dataclass
 
 Call = PureCallOp | func.CallOp
 MAX_OPS = 4000
@@ -49,13 +47,10 @@ MAX_NESTING = 64
 """Depth of nested regions: code that walks IR, here and downstream, is recursive."""
 
 
-@dataclass(frozen=True)
 class InlinePass(KernelPass):
-    """See the head of the file."""
-
     name = "inline"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for module in scopes(op):
             for _ in range(MAX_ROUNDS):
                 inlined = _Inliner(self, module).run()

@@ -15,9 +15,6 @@ Source: docs/reference/2 3.3 "xla-gpu-insert-pdl"; PTX ISA, "griddepcontrol".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint
 
@@ -29,13 +26,10 @@ from xla_emitters.rewrite.symbols import functions, is_private, scopes
 SINCE = (9, 0)
 
 
-@dataclass(frozen=True)
 class InsertPdlPass(DevicePass):
-    """See the head of the file."""
-
     name = "xla-gpu-insert-pdl"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for function in (found for module in scopes(op) for found in functions(module).values()):
             if is_private(function) or not function.body.blocks:
                 continue

@@ -11,7 +11,6 @@ loop of four trips, but not out of one that may have none: there its index may b
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region
 
@@ -20,7 +19,6 @@ from xla_emitters.dialects.quick_op import operands_of
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.rewrite.effects import is_pure, is_speculatable, is_terminator
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 LOOPS: frozenset[type[Operation]] = frozenset((scf.ForOp, scf.WhileOp))
 
@@ -77,11 +75,10 @@ def _is_invariant(op: Operation, inside: set[int]) -> bool:
     return all([id(operand) not in inside for operand in operands_of(op)])
 
 
-@dataclass(frozen=True)
 class LoopInvariantCodeMotionPass(KernelPass):
     """Moves pure, loop-invariant ops in front of their `scf.for` or `scf.while`, if they cannot fail or are sure to run."""
 
     name = "xla-loop-invariant-code-motion"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         loop_invariant_code_motion(op)

@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -32,16 +31,12 @@ from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
 from xla_emitters.rewrite.constants import hoist_constants
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class LowerXlaLoopsToScfPass(KernelPass):
-    """See the head of the file."""
-
     name = "xla-lower-xla-loops-to-scf"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         # Inner loops first: their nests then move with the body of the outer loop.
         for loop in [inner for inner in op.walk(region_first=True) if isinstance(inner, LoopOp)]:
             _lower(loop)

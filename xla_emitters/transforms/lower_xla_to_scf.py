@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ModuleOp,
     i32,
@@ -50,7 +49,7 @@ class LowerXlaToScfPass(KernelPass):
 
     warp_size: int = 32
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         if self.warp_size not in WARP_SIZES:
             raise UsageError(f"{self.name}: warp-size={self.warp_size}", help="a power of two up to 64")
         for found in list(walk(op)):

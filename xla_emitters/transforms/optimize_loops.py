@@ -43,7 +43,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AnyFloat,
     BoolAttr,
@@ -97,7 +96,7 @@ class OptimizeLoopsPass(KernelPass):
     max_unroll_factor: int = 0
     unroll_in_llvm: bool = False
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         if self.max_unroll_factor < 0:
             raise UsageError(f"{self.name}: max-unroll-factor={self.max_unroll_factor}", help="0 for the default")
         for function in (found for module in scopes(op) for found in module.body.ops if not isinstance(found, Scope)):

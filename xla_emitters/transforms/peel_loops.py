@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -25,19 +24,15 @@ from xla_emitters.dialects.locations import located_builder, take_over
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.xla_gpu import LoopOp
 from xla_emitters.rewrite.kernel_pass import KernelPass
-from xla_emitters.support.late_dataclass import dataclass
 
 MOST_ITERATIONS = 64
 """A variable is not peeled if the loops inside run this many times or more."""
 
 
-@dataclass(frozen=True)
 class PeelLoopsPass(KernelPass):
-    """See the head of the file."""
-
     name = "xla-gpu-peel-loops"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         pending = [found for found in walk(op) if isinstance(found, LoopOp)]
         while pending:
             loop = pending.pop()

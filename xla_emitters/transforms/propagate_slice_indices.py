@@ -14,7 +14,6 @@ Source: docs/reference/2 3.3; XLA propagate_slice_indices.cc.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, TensorType
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 
@@ -25,18 +24,14 @@ from xla_emitters.errors import VerifyError
 from xla_emitters.rewrite.kernel_entry import ENTRY, INVARIANT, SLICE_INDEX
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import Scope, functions, scopes
-from xla_emitters.support.late_dataclass import dataclass
 
 Slice = dict[str, Attribute]
 
 
-@dataclass(frozen=True)
 class PropagateSliceIndicesPass(KernelPass):
-    """See the head of the file."""
-
     name = "xla-propagate-slice-indices"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         modules = [(module, functions(module)) for module in scopes(op)]
         if not any(ENTRY in function.attributes for _, by_name in modules for function in by_name.values()):
             raise VerifyError(

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
@@ -38,7 +37,7 @@ class ReplaceKernelPass(KernelPass):
 
     name = "xla-replace-kernel"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         new = parse_ir(self._read(), self.file or "<edited>", locate=True)
         if not any(map(is_entry, op.walk())):
             return

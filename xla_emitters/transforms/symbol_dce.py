@@ -12,23 +12,18 @@ from __future__ import annotations
 
 from collections import Counter
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
 
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import Scope, is_private, scopes, symbol_name, symbols_in
-from xla_emitters.support.late_dataclass import dataclass
 
 
-@dataclass(frozen=True)
 class SymbolDcePass(KernelPass):
-    """See the head of the file."""
-
     name = "symbol-dce"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for module in scopes(op):
             _erase_unused(module)
 

@@ -9,9 +9,6 @@ Source: docs/reference/1 section 0 "Spelling policy".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.xla_gpu.xla import UPSTREAM_OPS, UpstreamIndexingMapAttr
@@ -19,12 +16,9 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.transforms.respelling import respell
 
 
-@dataclass(frozen=True)
 class ToUpstreamSpellingPass(KernelPass):
-    """See the head of the file."""
-
     name = "xla-to-upstream-spelling"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for inner in [inner for inner in op.walk() if type(inner) in UPSTREAM_OPS]:
             respell(inner, UPSTREAM_OPS[type(inner)], UpstreamIndexingMapAttr)

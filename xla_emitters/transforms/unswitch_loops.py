@@ -27,15 +27,11 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.patterns import apply_patterns_by_type
 from xla_emitters.rewrite.range_folds import RANGE_PATTERNS
 from xla_emitters.rewrite.scf_patterns import SCF_PATTERNS
-from xla_emitters.support.late_dataclass import dataclass
 
 PATTERNS = {**RANGE_PATTERNS, **SCF_PATTERNS}
 
 
-@dataclass(frozen=True)
 class UnswitchLoopsPass(KernelPass):
-    """See the head of the file."""
-
     name = "xla-unswitch-loops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -47,7 +47,6 @@ from dataclasses import field, replace
 from functools import cache
 from typing import cast
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     AnyFloat,
@@ -111,13 +110,12 @@ IN_BOUNDS = ArrayAttr([BoolAttr.from_bool(True)])
 IDENTITY = AffineMapAttr(AffineMap.identity(1))
 
 
-@dataclass(frozen=True)
 class VectorizeLoadsStoresPass(DevicePass):
     """See the head of the file. `device`: the GPU model, which determines the vector types with atomic updates."""
 
     name = "xla-vectorize-loads-stores"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         # Innermost loops first: a vector access moved out of an inner loop becomes an access of the loop around it.
         for loop in [found for found in op.walk(region_first=True) if isinstance(found, scf.ForOp)]:
             self.vectorize(loop)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 from in_process import printed, written
 from long_lists import but_long
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects import lmhlo
@@ -40,13 +38,12 @@ module @m {
 """.lstrip()
 
 
-@dataclass(frozen=True)
 class SwapsOperands(KernelPass):
     """x - y becomes y - x, on tensors or on buffers."""
 
     name = "swaps-operands"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for each in op.walk():
             if each.name in ("hlo.subtract", "lmhlo.subtract"):
                 assert isinstance(each, HloOp | lmhlo.BufferOp)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from xdsl.context import Context
 
 from xla_emitters.errors import Unsupported
 from xla_emitters.graph.entry import entry_of
@@ -122,7 +121,7 @@ def test_a_device_alone_gets_its_own_data_back(case: str) -> None:
 )
 def test_what_needs_other_devices_is_not_run_on_one(counts: str, text: str) -> None:
     found = parse_hlo(module(counts, f"ROOT r = {SAME} {text}"))
-    RemoveNoOpsPass().apply(Context(), found)
+    RemoveNoOpsPass().apply_to(found)
     root = entry_of(found).root.owner
     assert getattr(root, "opcode", "") == text.partition("(")[0]
     with pytest.raises(Unsupported, match="%r needs the other devices"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from xdsl.context import Context
 
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.graph.entry import entry_of
@@ -64,7 +63,7 @@ def module_of(case: str) -> str:
 @pytest.mark.parametrize("case", CASES)
 def test_kernels_are_made_of_fusions_and_copies_alone(case: str) -> None:
     module = parse_hlo(module_of(case))
-    FuseEntryPass().apply(Context(), module)
+    FuseEntryPass().apply_to(module)
     plan = plan_program(module)
     assert [(kernel.name, kernel.operands, kernel.results) for kernel in plan.kernels] == KERNELS[case]
 
@@ -72,7 +71,7 @@ def test_kernels_are_made_of_fusions_and_copies_alone(case: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_no_value_changes(case: str) -> None:
     before, after = parse_hlo(module_of(case)), parse_hlo(module_of(case))
-    FuseEntryPass().apply(Context(), after)
+    FuseEntryPass().apply_to(after)
     after.verify()
     assert print_hlo(parse_hlo(print_hlo(after))) == print_hlo(after)
     inputs = [np.arange(6, dtype=np.int32)]
@@ -85,7 +84,7 @@ def test_a_parameter_without_users_stays() -> None:
     """The caller passes it: only constants and bitcasts go when nothing uses them."""
     case = CASES["a constant"].replace("k = s32[]", "unused = s32[5] parameter(1)\n k = s32[]")
     module = parse_hlo(f"{FUSED}ENTRY main {{\n p = s32[6] parameter(0)\n {case}\n}}")
-    FuseEntryPass().apply(Context(), module)
+    FuseEntryPass().apply_to(module)
     assert [op.instruction_name.data for op in entry_of(module).parameters] == ["p", "unused"]
     assert [op.opcode for op in entry_of(module).instructions] == ["parameter", "parameter", "fusion"]
 
@@ -94,7 +93,7 @@ def test_what_says_whose_buffers_it_writes_keeps_its_operands() -> None:
     case = CASES["a constant"] + ", output_to_operand_aliasing={{}: (0, {})}"
     module = parse_hlo(f"{FUSED}ENTRY main {{\n p = s32[6] parameter(0)\n {case}\n}}")
     with take_notes() as notes:
-        FuseEntryPass().apply(Context(), module)
+        FuseEntryPass().apply_to(module)
     assert [remark.text for remark in notes.remarks] == [
         "skipped hlo.fusion: it says by number in which operands' buffers its results are"
     ]

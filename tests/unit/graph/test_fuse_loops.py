@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 import xla_emitters as xe
@@ -83,7 +82,7 @@ LONG = "\n".join(
 
 def fused(given: str) -> ModuleOp:
     found = parse_hlo(given, "m")
-    FuseLoopsPass().apply(Context(), found)
+    FuseLoopsPass().apply_to(found)
     verify_ir(found)
     return found
 

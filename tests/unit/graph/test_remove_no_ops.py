@@ -8,7 +8,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from xdsl.context import Context
 
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.remove_no_ops import RemoveNoOpsPass
@@ -69,7 +68,7 @@ def entry(instructions: str) -> str:
 def test_they_give_what_they_are_given(case: str) -> None:
     text, opcodes, wanted = CASES[case]
     module = parse_hlo(entry(text))
-    RemoveNoOpsPass().apply(Context(), module)
+    RemoveNoOpsPass().apply_to(module)
     module.verify()
     assert [op.opcode for op in entry_of(module).instructions] == ["parameter", *opcodes]
     for after in (module, parse_hlo(print_hlo(module))):
@@ -89,7 +88,7 @@ def test_they_give_what_they_are_given(case: str) -> None:
 def test_what_does_something_stays(text: str) -> None:
     module = parse_hlo(entry(text))
     before = print_hlo(module)
-    RemoveNoOpsPass().apply(Context(), module)
+    RemoveNoOpsPass().apply_to(module)
     assert print_hlo(module) == before
 
 

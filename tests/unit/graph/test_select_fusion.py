@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from xdsl.context import Context
 
 from xla_emitters.errors import UsageError
 from xla_emitters.graph.control_computations import called_by
@@ -39,7 +38,7 @@ ENTRY main {
 def test_each_operand_is_a_parameter() -> None:
     """The example at the head of the file; an operand that is given twice is two parameters."""
     module = parse_hlo(TEXT)
-    SelectFusionPass("b").apply(Context(), module)
+    SelectFusionPass("b").apply_to(module)
     module.verify()
     (kernel,) = plan_program(module).kernels
     assert (kernel.name, kernel.operands) == ("b", (Slot("parameter", 0), Slot("parameter", 1)))
@@ -50,7 +49,7 @@ def test_each_operand_is_a_parameter() -> None:
     # ENTRY's parameter 1 was another array.
     assert "input_output_alias" not in text
     twice = parse_hlo(TEXT)
-    SelectFusionPass("c").apply(Context(), twice)
+    SelectFusionPass("c").apply_to(twice)
     assert len(entry_of(twice).parameters) == 2
 
 
@@ -58,14 +57,14 @@ def test_its_computation_and_place_stay() -> None:
     module = parse_hlo(TEXT, "x.hlo")
     computation = called_by(module, "a")
     where = next(op for op in entry_of(module).instructions if op.instruction_name.data == "a").location
-    SelectFusionPass("a").apply(Context(), module)
+    SelectFusionPass("a").apply_to(module)
     assert called_by(module, "a") is computation
     assert all(op.location == where for op in entry_of(module).instructions)
 
 
 def test_a_name_that_no_fusion_has() -> None:
     with pytest.raises(UsageError, match="no fusion instruction 'd' in ENTRY") as raised:
-        SelectFusionPass("d").apply(Context(), parse_hlo(TEXT))
+        SelectFusionPass("d").apply_to(parse_hlo(TEXT))
     assert raised.value.help == "there are: a, b, c"
 
 
@@ -91,7 +90,7 @@ def test_a_fusion_of_a_loop_is_compiled_alone() -> None:
       }"""
     )
     module = parse_hlo(text)
-    SelectFusionPass("b").apply(Context(), module)
+    SelectFusionPass("b").apply_to(module)
     module.verify()
     (kernel,) = plan_program(module).kernels
     assert (kernel.name, kernel.operands) == ("b", (Slot("parameter", 0), Slot("parameter", 1)))
@@ -101,7 +100,7 @@ def test_a_fusion_of_a_loop_is_compiled_alone() -> None:
 
 def test_a_fusion_with_the_name_of_a_parameter_keeps_it() -> None:
     module = parse_hlo(TEXT.replace("a = ", "p0 = ").replace("(q, a)", "(q, p0)").replace("(a, a)", "(p0, p0)"))
-    SelectFusionPass("p0").apply(Context(), module)
+    SelectFusionPass("p0").apply_to(module)
     again = parse_hlo(print_hlo(module))
     assert [op.instruction_name.data for op in entry_of(again).instructions] == ["p0.1", "p0"]
     assert [kernel.name for kernel in plan_program(again).kernels] == ["p0"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.hlo.computation import FusionOp
@@ -178,7 +177,7 @@ def test_a_reduction_of_unknown_identity_is_left():
     before, after = split(text)
     assert print_hlo(before) == print_hlo(after)
     with take_notes() as notes:
-        SplitReductionsPass().apply(Context(), before)
+        SplitReductionsPass().apply_to(before)
     (remark,) = notes.remarks
     assert str(remark) == (
         "xla-split-reductions: skipped hlo.reduce: the initial value of %r would count once for each thread, "
@@ -203,7 +202,7 @@ def test_parts_that_are_asked_for(operand: str, result: str, dimensions: str, co
         ROOT r = {result} reduce(p, z), dimensions={{{dimensions}}}, to_apply=add }}"""
     )
     after = parse_hlo(text, "x.hlo")
-    SplitReductionsPass((f"f={count}",)).apply(Context(), after)
+    SplitReductionsPass((f"f={count}",)).apply_to(after)
     same(before, after)
     assert fusions(after) == ["f.partial", "f"]
     (partial, _) = (op for op in after.walk() if isinstance(op, FusionOp))
@@ -213,4 +212,4 @@ def test_parts_that_are_asked_for(operand: str, result: str, dimensions: str, co
 @pytest.mark.parametrize("text", ["f", "f=", "f=x", "=3", "f=1", "f=-2"])
 def test_parts_that_make_no_sense(text: str):
     with pytest.raises(UsageError, match="into how many parts"):
-        SplitReductionsPass((text,)).apply(Context(), parse_hlo("ENTRY f { ROOT p = f32[2] parameter(0) }"))
+        SplitReductionsPass((text,)).apply_to(parse_hlo("ENTRY f { ROOT p = f32[2] parameter(0) }"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 import xla_emitters as xe
@@ -87,7 +86,7 @@ def test_what_goes_together(roots: tuple[str, ...], parts: list[str]):
 
 def test_each_part_is_a_fusion_that_reads_what_it_needs():
     before, after = (module("scaled", "column", "short", "row", "column") for _ in range(2))
-    SplitResultsPass().apply(Context(), after)
+    SplitResultsPass().apply_to(after)
     after.verify()
     text = print_hlo(after)
     parts = [text.split(f"%fused.{number} {{")[1].split("\n}")[0] for number in range(3)]
@@ -109,13 +108,13 @@ def test_an_entry_without_fusions_is_wrapped_first():
           n = f32[8] negate(p)
           ROOT t = (f32[8], f32[4]) tuple(n, q) }"""
     )
-    SplitResultsPass().apply(Context(), after)
+    SplitResultsPass().apply_to(after)
     assert [kernel.name for kernel in plan_program(after).kernels] == ["f.0", "f.1"]
 
 
 def test_what_needs_no_split_stays_as_it_is():
     after = module("row", "scaled")
-    SplitResultsPass().apply(Context(), after)
+    SplitResultsPass().apply_to(after)
     assert print_hlo(after) == print_hlo(module("row", "scaled"))
 
 

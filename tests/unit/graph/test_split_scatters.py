@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from xdsl.context import Context
 
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.graph.control_computations import fusions_run_by
@@ -57,7 +56,7 @@ WANTED = [0, 1, 2, 304, 4, 5, 6, 7, 28]
 def test_what_is_in_place_stays_one_fusion() -> None:
     module = parse_hlo(ALIAS + COMBINE + FUSED + ENTRY)
     before = print_hlo(module)
-    SplitScattersPass().apply(Context(), module)
+    SplitScattersPass().apply_to(module)
     assert print_hlo(module) == before
 
 
@@ -71,7 +70,7 @@ def test_what_is_in_place_stays_one_fusion() -> None:
 )
 def test_else_a_first_fusion_writes_the_array(text: str, name: str) -> None:
     before, after = parse_hlo(text), parse_hlo(text)
-    SplitScattersPass().apply(Context(), after)
+    SplitScattersPass().apply_to(after)
     after.verify()
     fusions = [op for op in entry_of(after).instructions if isinstance(op, FusionOp)]
     assert [op.instruction_name.data for op in fusions] == [f"{name}.arrays", name]
@@ -85,7 +84,7 @@ def test_else_a_first_fusion_writes_the_array(text: str, name: str) -> None:
 def test_both_kernels_have_the_result_and_it_is_whole_after_the_second() -> None:
     module = parse_hlo(COMBINE + FUSED + ENTRY)
     assert evaluate(entry_of(module), INPUTS)[0].tolist() == WANTED
-    SplitScattersPass().apply(Context(), module)
+    SplitScattersPass().apply_to(module)
     first, second = plan_program(module).kernels
     result = Slot("result", 0)
     assert (first.operands, first.results) == ((Slot("parameter", 0),), (result,))
@@ -98,7 +97,7 @@ def test_an_array_that_another_fusion_makes_needs_no_copy() -> None:
         "fusion(p, rows", "fusion(made, rows"
     )
     module = parse_hlo(COMBINE + make + FUSED + entry)
-    SplitScattersPass().apply(Context(), module)
+    SplitScattersPass().apply_to(module)
     kernels = plan_program(module).kernels
     assert [kernel.name for kernel in kernels] == ["made", "fusion"]
     assert kernels[0].results == kernels[1].results == kernels[1].operands[:1]
@@ -113,7 +112,7 @@ def test_an_array_that_is_used_again_is_copied() -> None:
     )
     module = parse_hlo(COMBINE + make + FUSED + entry)
     wanted = [array.tolist() for array in evaluate(entry_of(module), INPUTS)]
-    SplitScattersPass().apply(Context(), module)
+    SplitScattersPass().apply_to(module)
     module.verify()
     kernels = plan_program(module).kernels
     assert [kernel.name for kernel in kernels] == ["made", "fusion.arrays", "fusion"]
@@ -138,7 +137,7 @@ def test_a_loops_body_scatters_into_its_state_unless_that_is_a_result(results: s
       ENTRY main {{ s = {types} parameter(0)
         ROOT w = {types} while(s), condition=never, body=body }}"""
     module = parse_hlo(text)
-    SplitScattersPass().apply(Context(), module)
+    SplitScattersPass().apply_to(module)
     module.verify()
     fusions = fusions_run_by(entry_of(module))
     assert [op.instruction_name.data for op in fusions] == wanted

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from xdsl.context import Context
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
@@ -180,7 +179,7 @@ def test_each_fusion_is_one_kernel(case: str) -> None:
     module = parse_hlo(program(body, result, inputs))
     split_triton_fusions(module)
     before = print_hlo(module)
-    SplitResultsPass().apply(Context(), module)
+    SplitResultsPass().apply_to(module)
     assert print_hlo(module) == before
     for op in module.walk():
         if isinstance(op, FusionOp):
@@ -272,8 +271,8 @@ def test_on_request_it_is_refused_whole() -> None:
   ROOT s = f32[1] reduce(x, z), dimensions={1}, to_apply=add"""
     module = parse_hlo(program(long, "f32[1]", [np.zeros((1, 4000000), np.float32)]))
     before = print_hlo(module)
-    SplitTritonFusionsPass("refuse").apply(Context(), module)
-    SplitResultsPass().apply(Context(), module)
+    SplitTritonFusionsPass("refuse").apply_to(module)
+    SplitResultsPass().apply_to(module)
     split_reductions(module)
     assert print_hlo(module) == before
     with pytest.raises(Unsupported, match="fusion %f is of kind '__triton'") as caught:

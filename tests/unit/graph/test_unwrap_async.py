@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from xdsl.context import Context
 
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.graph.entry import entry_of
@@ -60,7 +59,7 @@ def entry(instructions: str) -> str:
 def test_the_plain_instruction_gives_the_value(case: str) -> None:
     text, opcodes = CASES[case]
     module = parse_hlo(entry(text))
-    UnwrapAsyncPass().apply(Context(), module)
+    UnwrapAsyncPass().apply_to(module)
     module.verify()
     assert [op.opcode for op in entry_of(module).instructions] == ["parameter", *opcodes]
     for after in (module, parse_hlo(print_hlo(module))):
@@ -72,7 +71,7 @@ def test_the_plain_instruction_gives_the_value(case: str) -> None:
 def test_it_runs_where_it_was_started() -> None:
     text = CASES["fusion-start"][0].replace("d =", "o = f32[8] negate(p)\n d =")
     module = parse_hlo(entry(text))
-    UnwrapAsyncPass().apply(Context(), module)
+    UnwrapAsyncPass().apply_to(module)
     assert [op.opcode for op in entry_of(module).instructions] == ["parameter", "fusion", "negate"]
 
 
@@ -85,7 +84,7 @@ def test_what_is_inside_another_one_comes_out_too() -> None:
         s = ((f32[8]), f32[8]) async-start(p), calls=outer
         ROOT d = f32[8] async-done(s) }}"""
     module = parse_hlo(text)
-    UnwrapAsyncPass().apply(Context(), module)
+    UnwrapAsyncPass().apply_to(module)
     assert [op.opcode for op in entry_of(module).instructions] == ["parameter", "fusion"]
 
 
@@ -94,7 +93,7 @@ def test_a_start_that_something_else_reads_stays() -> None:
     module = parse_hlo(entry(text))
     before = print_hlo(module)
     with take_notes() as notes:
-        UnwrapAsyncPass().apply(Context(), module)
+        UnwrapAsyncPass().apply_to(module)
     assert print_hlo(module) == before
     assert [remark.text for remark in notes.remarks] == [
         "skipped hlo.copy_start: 'hlo.get_tuple_element' reads what it gives"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from xdsl.context import Context
 
 from xla_emitters.graph.warn_recomputation import WarnRecomputationPass
 from xla_emitters.rewrite.notes import take_notes
@@ -36,7 +35,7 @@ def warnings(text: str) -> list[str]:
     module = parse_hlo(text, "softmax.hlo")
     before = print_hlo(module)
     with take_notes() as notes:
-        WarnRecomputationPass().apply(Context(), module)
+        WarnRecomputationPass().apply_to(module)
     assert print_hlo(module) == before
     return [remark.text for remark in notes.remarks]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from xdsl.context import Context
 
 from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dialects.hlo.computation import FusionOp
@@ -54,7 +53,7 @@ WANTED = [[10, 14], [-1, -1], (TWICE @ SUMS.T).reshape(-1).tolist()]
 
 def test_no_value_changes_and_each_step_is_one_fusion_or_none() -> None:
     module = parse_hlo(BESIDE)
-    WrapInstructionsPass().apply(Context(), module)
+    WrapInstructionsPass().apply_to(module)
     module.verify()
     assert [op.opcode for op in entry_of(module).instructions] == [
         *("parameter", "fusion", "fusion", "fusion", "constant", "fusion", "fusion", "fusion"),
@@ -66,7 +65,7 @@ def test_no_value_changes_and_each_step_is_one_fusion_or_none() -> None:
 
 def test_an_operand_that_is_there_twice_is_one_parameter() -> None:
     module = parse_hlo(BESIDE)
-    WrapInstructionsPass().apply(Context(), module)
+    WrapInstructionsPass().apply_to(module)
     (twice,) = (op for op in module.walk() if isinstance(op, FusionOp) and op.instruction_name.data == "twice")
     assert len(twice.operands) == len(computation_of(twice).parameters) == 1
 
@@ -74,7 +73,7 @@ def test_an_operand_that_is_there_twice_is_one_parameter() -> None:
 def test_places_and_names_stay() -> None:
     module = parse_hlo(BESIDE, "x.hlo")
     before = [(op.instruction_name.data, op.location) for op in entry_of(module).instructions]
-    WrapInstructionsPass().apply(Context(), module)
+    WrapInstructionsPass().apply_to(module)
     assert [(op.instruction_name.data, op.location) for op in entry_of(module).instructions] == before
     assert all(written_at(op) is not None for op in module.walk() if isinstance(op, HloOp))
 
@@ -95,7 +94,7 @@ def test_an_entry_that_is_one_kernel_stays_and_so_does_what_no_kernel_is_for(
     instructions: str, wanted: list[str]
 ) -> None:
     module = parse_hlo(f"{HEAD}ENTRY main {{ p = s32[2,3] parameter(0)\n {instructions} }}")
-    WrapInstructionsPass().apply(Context(), module)
+    WrapInstructionsPass().apply_to(module)
     assert [op.opcode for op in entry_of(module).instructions] == ["parameter", *wanted]
 
 
@@ -114,7 +113,7 @@ def test_what_loops_and_branches_do_becomes_fusions() -> None:
       ENTRY main { s = (s32[], f32[4]) parameter(0)
         ROOT w = (s32[], f32[4]) while(s), condition=condition, body=body }"""
     module = parse_hlo(text)
-    WrapInstructionsPass().apply(Context(), module)
+    WrapInstructionsPass().apply_to(module)
     module.verify()
     assert {c.sym_name.data: [op.opcode for op in c.instructions] for c in control_computations(module)} == {
         "condition": ["parameter", "get-tuple-element", "constant", "fusion"],
@@ -128,7 +127,7 @@ def test_an_instruction_may_have_the_name_of_a_parameter() -> None:
       f = s32[2,3] fusion(p), kind=kLoop, calls=turn
       ROOT param_0 = s32[2,3] add(f, f) }}"""
     module = parse_hlo(text)
-    WrapInstructionsPass().apply(Context(), module)
+    WrapInstructionsPass().apply_to(module)
     again = parse_hlo(print_hlo(module))
     x = np.arange(6, dtype=np.int32).reshape(2, 3)
     assert (evaluate(entry_of(again), [x])[0] == -2 * x).all()

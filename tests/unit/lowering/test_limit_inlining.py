@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from xdsl.context import Context
 
 import xla_emitters as xe
 from xla_emitters.dialects.context import parse_ir
@@ -41,7 +40,7 @@ def limited(depth: int) -> tuple[list[str], list[str]]:
     """The functions that stay calls, and the warnings."""
     module = parse_ir(chain(depth))
     with take_notes() as notes:
-        LimitInliningPass().apply(Context(), module)
+        LimitInliningPass().apply_to(module)
     print_ir(module)
     kept = [op.sym_name.data for op in module.walk() if isinstance(op, func.FuncOp) and "no_inline" in op.attributes]
     return kept, [remark.text for remark in notes.remarks]
@@ -70,7 +69,7 @@ def test_a_kernel_within_the_limit_and_a_cycle_are_left_alone() -> None:
     assert limited(5) == ([], [])
     again = "func.func private @g(%x: f32) -> f32 {\n  %y = func.call @g(%x) : (f32) -> f32\n  return %y : f32\n}"
     module = parse_ir(again)
-    LimitInliningPass().apply(Context(), module)
+    LimitInliningPass().apply_to(module)
     assert "no_inline" not in print_ir(module)
 
 

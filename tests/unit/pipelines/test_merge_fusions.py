@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from xdsl.context import Context
 
 from xla_emitters.dialects.verification import verify_ir
 from xla_emitters.graph.control_computations import fusions_run_by
@@ -74,7 +73,7 @@ def test_one_kernel_with_the_same_values(body: str) -> None:
     program = compile_module(module, CompileOptions(tune="auto", stage="llvm-dialect"))
     assert len(program.kernels) == 1
     np.testing.assert_allclose(program.run_cpu(x, stage="llvm-dialect"), wanted[0], rtol=1e-5)
-    MergeFusionsPass().apply(Context(), module)
+    MergeFusionsPass().apply_to(module)
     verify_ir(module)
     assert len(fusions_run_by(entry_of(module))) == 1
     assert np.array_equal(evaluate(entry_of(module), [x])[0], wanted[0])
@@ -106,7 +105,7 @@ ROOT b = f32[64,96] fusion(a), kind=kInput, calls=back""",
 )
 def test_other_pairs_stay(body: str) -> None:
     module = parse_hlo(entry(body), "m")
-    MergeFusionsPass().apply(Context(), module)
+    MergeFusionsPass().apply_to(module)
     assert len(fusions_run_by(entry_of(module))) == 2
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.verification import verify_ir
@@ -70,7 +69,7 @@ def module(text: str) -> ModuleOp:
 
 def after(text: str) -> ModuleOp:
     found = module(text)
-    StitchRowsPass(by="rule", every=True).apply(Context(), found)
+    StitchRowsPass(by="rule", every=True).apply_to(found)
     verify_ir(found)
     return found
 

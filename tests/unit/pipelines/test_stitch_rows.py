@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from runtime.row_modules import text_of
 from tools_here import SASS, needs
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.errors import UsageError
@@ -32,7 +31,7 @@ def after(text: str, by: str = "rule") -> tuple[ModuleOp, str]:
     """The module after the pass, and its remarks."""
     module = parse_hlo(text, "m")
     with take_notes() as notes:
-        StitchRowsPass(by=by, every=True).apply(Context(), module)
+        StitchRowsPass(by=by, every=True).apply_to(module)
     return module, "\n".join(map(str, notes.remarks))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -34,11 +32,10 @@ func.func @f(%n: index) {
 """
 
 
-@dataclass(frozen=True)
 class DeclinePass(KernelPass):
     name = "decline"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for inner in op.walk():
             if isinstance(inner, scf.ForOp):
                 self.skip(inner, "step is not 1")
@@ -137,12 +134,11 @@ def test_a_refusal_of_an_op_from_nowhere_has_no_place():
     assert (error.place, error.details, error.help) == (None, (), "")
 
 
-@dataclass(frozen=True)
 class FailPass(KernelPass):
     __module__ = "xla_emitters.transforms.fail"
     name = "fail"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         raise PassFailedException("not today")
 
 

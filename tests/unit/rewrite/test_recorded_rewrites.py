@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from long_lists import but_long
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -41,7 +40,7 @@ class SumsToProducts(KernelPass):
 
     name = "sums-to-products"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for each in [each for each in op.walk() if isinstance(each, arith.AddiOp)]:
             self.exchange(each)
         next(each for each in op.walk() if isinstance(each, arith.ConstantOp)).attributes["seen"] = arith.IntegerAttr(

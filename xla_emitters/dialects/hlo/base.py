@@ -38,10 +38,9 @@ from xdsl.dialects.builtin import (
     TupleType,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import prop_def, result_def, traits_def, var_operand_def
+from xdsl.irdl import prop_def, result_def, var_operand_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.algebra.inverse import inverse_map
@@ -57,7 +56,7 @@ from xla_emitters.dialects.hlo.types import (
     same_shape,
     type_text,
 )
-from xla_emitters.dialects.quick_op import QuickOp
+from xla_emitters.dialects.quick_op import PureOp
 from xla_emitters.errors import DataError, InternalError, Place, Unsupported
 
 Call: TypeAlias = Callable[[str, Sequence[Any]], Any]
@@ -142,14 +141,22 @@ class ElementContext(Protocol):
         ...
 
 
-class HloOp(QuickOp):
+def _after_operand_count(rule: Callable[[Any], None]) -> Any:
+    """A rule that is asked of ops with an allowed number of operands alone."""
+
+    def verify_(self: HloOp) -> None:
+        self.verify_operand_count()
+        rule(self)
+
+    return verify_
+
+
+class HloOp(PureOp):
     """One HLO instruction; every class of the dialect that is an instruction derives from it."""
 
     inputs = var_operand_def()
     result = result_def(TensorType | TupleType | TokenType | OpaqueType | BufferType)
     instruction_name = prop_def(StringAttr, prop_name="name")
-    traits = traits_def(Pure())
-
     OPERANDS: ClassVar[range | None] = None
     """The allowed numbers of operands, e.g. range(1, 2) or `at_least(1)`; None: any number."""
 
@@ -167,6 +174,8 @@ class HloOp(QuickOp):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        if (own := cls.__dict__.get("verify_")) is not None:
+            cls.verify_ = _after_operand_count(own)
         # Before `op_definition` wraps it in its checks of operands, results and attributes.
         cls.verify_rule = cls.verify_
 
@@ -178,7 +187,7 @@ class HloOp(QuickOp):
     # ------------------------------------------------------------------------------------------- meaning
 
     def verify_(self) -> None:
-        """The op's shape and type rule; raises RuleBroken."""
+        """The op's shape and type rule, asked of ops with as many operands as OPERANDS allows; raises RuleBroken."""
         self.verify_operand_count()
 
     def verify_rule(self) -> None:

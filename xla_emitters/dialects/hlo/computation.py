@@ -236,7 +236,6 @@ class GetTupleElementOp(HloOp):
     index = prop_def(IntegerAttr)
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         self.expect_type(self.infer_type(), f"element {self.index.value.data} is")
 
     def infer_type(self) -> Attribute:
@@ -283,7 +282,6 @@ class CallingOp(HloOp):
         """The called computations, with their required types."""
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         self.verify_shape()
         if enclosing_module(self) is not None:
             self.verify_callees(partial(find_computation, self))

@@ -116,7 +116,6 @@ class ConstantOp(HloOp):
         raise self.unsupported("no single array")
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         if self.value is not None:
             _verify_literal(self.value, self.result.type)
 
@@ -249,7 +248,6 @@ class IotaOp(HloOp):
         return self.iota_dimension.value.data
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         rank = len(dims_of(self.result))
         if not 0 <= self.dimension < rank:
             raise RuleBroken(

@@ -238,7 +238,6 @@ class DotOp(ContractingOp):
         return is_of_floats and elements < self.REWRITE_SIZE_THRESHOLD * batch
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         self.verify_algorithm()
         self.pairing.verify(self)
         self.expect_dims(self.inferred_dims(), "its operands give")
@@ -338,7 +337,6 @@ class ConvolutionOp(ContractingOp):
         return labels_of(self.dim_labels)
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         self.verify_algorithm()
         labels = self.labels
         values = (*self.operands, self.result)

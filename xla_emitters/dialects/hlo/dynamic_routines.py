@@ -62,7 +62,6 @@ class DynamicGatherOp(SizeOp):
     indices_are_sorted = opt_prop_def(IntegerAttr)
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         self.expect_element()
         self.expect_numbers(2, len(dims_of(self.operands[0])), "the sizes of a slice")
 
@@ -97,7 +96,6 @@ class DynamicConvOp(SizeOp):
     operand_precision = opt_prop_def(StringAttr)
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         padding = as_array(self.operands[2].type)
         spatial = len(dims_of(self.result)) - 2
         if not element_of(padding).is_integer or not same_dims(padding.get_shape(), (spatial, 2)):
@@ -221,7 +219,6 @@ class DynamicTopKOp(SizeOp):
     NUMBERS: ClassVar = slice(1, 2)
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         if dims_of(self.operands[1]) or not element_of(self.operands[1]).is_integer:
             raise RuleBroken("the number of 'dynamic-top-k' is an integer scalar", operand=1)
         if not dims_of(self.operands[0]):
@@ -254,7 +251,6 @@ class DynamicRngBitGeneratorOp(SizeOp):
     algorithm = prop_def(StringAttr)
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         types = tuple_types(self.result.type)
         if len(types) != 2 or not same_shape(types[0], self.operands[0].type):
             raise RuleBroken(f"'{self.opcode}' gives its new state and an array")
@@ -280,7 +276,6 @@ class DynamicRngOp(SizeOp):
     distribution = prop_def(StringAttr)
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         for number in range(2):
             if dims_of(self.operands[number]) or element_of(self.operands[number]) != element_of(self.result):
                 raise RuleBroken("the first operands of 'dynamic-rng' are scalars of the result's type", operand=number)

@@ -145,7 +145,6 @@ class GetDimensionSizeOp(HloOp):
     dimensions = prop_def(DenseArrayBase)
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         only_dimension(self, integers(self.dimensions), len(dims_of(self.operands[0])))
         self.expect_type(array_type(S32.ir_type, ()), "operands and attributes give")
 
@@ -167,7 +166,6 @@ class SetDimensionSizeOp(SizeOp):
     dimensions = prop_def(DenseArrayBase)
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         operand = as_array(self.operands[0].type)
         dimension = only_dimension(self, integers(self.dimensions), len(dims_of(operand)))
         self.expect_s32(1)
@@ -209,7 +207,6 @@ class DynamicReshapeOp(SizeOp):
         return len(self.operands) == 2 and len(dims_of(self.operands[1])) == 1
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         self.expect_element()
         rank = len(dims_of(self.result))
         if self.takes_list:
@@ -252,7 +249,6 @@ class DynamicBroadcastInDimOp(SizeOp):
     known_nonexpanding = opt_prop_def(DenseArrayBase)
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         self.expect_element()
         self.expect_shape_operand(1)
         dimensions = integers(self.dimensions)
@@ -299,7 +295,6 @@ class DynamicIotaOp(SizeOp):
     iota_dimension = prop_def(IntegerAttr)
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         self.expect_shape_operand(0)
         expect_dimension(self, self.iota_dimension.value.data, len(dims_of(self.result)), "iota_dimension")
 
@@ -323,7 +318,6 @@ class DynamicPadOp(SizeOp):
     NUMBERS: ClassVar = slice(2, 5)
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         self.expect_element()
         expect_filler(self)
         self.expect_number_lists("the paddings")
@@ -357,7 +351,6 @@ class RealDynamicSliceOp(SizeOp):
     NUMBERS: ClassVar = slice(1, 4)
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         self.expect_element()
         self.expect_number_lists("the ranges")
 
@@ -390,7 +383,6 @@ class ShapeAssertionOp(SizeOp):
     traits = traits_def(MemoryWriteEffect())
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         if self.operands[0].type != array_type(dtype("pred").ir_type, ()):
             raise RuleBroken("what is asserted is a scalar pred", operand=0)
         for i, operand in enumerate(self.operands[1:], 1):
@@ -421,7 +413,6 @@ class PrintOp(SizeOp):
     traits = traits_def(MemoryWriteEffect())
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         self.expect_type(tuple_type([]), "a print gives")
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> tuple[()]:

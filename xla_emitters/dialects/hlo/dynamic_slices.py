@@ -113,7 +113,6 @@ class DynamicSliceOp(DynamicOp):
     dynamic_slice_sizes = prop_def(DenseArrayBase)
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         self.verify_starts()
         operand = as_array(self.operands[0].type)
         if len(integers(self.dynamic_slice_sizes)) != operand.get_num_dims():
@@ -159,7 +158,6 @@ class DynamicUpdateSliceOp(DynamicOp):
     STARTS: ClassVar = 2
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         self.verify_starts()
         operand, update = as_array(self.operands[0].type), as_array(self.operands[1].type)
         if update.get_num_dims() != operand.get_num_dims() or update.element_type != operand.element_type:

@@ -461,7 +461,6 @@ class CopyOp(ElementwiseOp):
         return self.operands[0].type
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         self.expect_type(self.infer_type(), "its operand is")
 
     def shapes(self, s: Sizing) -> Sequence[Shape] | None:
@@ -593,7 +592,6 @@ class BitcastConvertOp(ElementwiseOp):
     OPERANDS: ClassVar[range | None] = range(1, 2)
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         source, target = self.deciding, element_of(self.result)
         if target.bits > source.bits and not dims_of(self.operands[0]):
             raise self._no_parts()

@@ -206,7 +206,6 @@ class GatherOp(HloOp):
         return IndexedWindows(self, 1, OF_GATHER)
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         operand, windows = as_array(self.operands[0].type), self.windows
         sizes = integers(self.slice_sizes)
         if len(sizes) != operand.get_num_dims():

@@ -32,7 +32,6 @@ class TransferOp(HloOp):
     MOVED: ClassVar = slice(0, 1)
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         self.expect_type(self.operands[0].type, "the operand is")
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:

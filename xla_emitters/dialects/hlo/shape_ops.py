@@ -66,7 +66,6 @@ class MoveOp(HloOp):
     READS_ONCE: ClassVar = True
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         self.expect_element()
         self.verify_shape()
 
@@ -182,7 +181,6 @@ class BitcastOp(MoveOp):
     name = "hlo.bitcast"
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         operand, result = (prod(dims_of(value)) * element_of(value).bits for value in (self.operands[0], self.result))
         if operand != result and not any(has_dynamic_dims(value.type) for value in (self.operands[0], self.result)):
             raise _changes_size(self, operand, result, "bits")
@@ -366,7 +364,6 @@ class ConcatenateOp(HloOp):
         return integers(self.dimensions)[0]
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         first = as_array(self.operands[0].type)
         rank = first.get_num_dims()
         only_dimension(self, integers(self.dimensions), rank)
@@ -462,7 +459,6 @@ class PadOp(HloOp):
     edges = prop_def(ArrayAttr[DenseArrayBase], prop_name="padding")
 
     def verify_(self) -> None:
-        self.verify_operand_count()
         expect_filler(self)
         operand, edges = as_array(self.operands[0].type), rows(self.edges)
         if len(edges) != operand.get_num_dims() or any(interior < 0 for _, _, interior in edges):

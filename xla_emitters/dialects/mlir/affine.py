@@ -43,7 +43,7 @@ from xla_emitters.dialects.mlir.scf import (
     print_index_list,
 )
 from xla_emitters.dialects.op_definition import op_definition
-from xla_emitters.dialects.quick_op import QuickOp
+from xla_emitters.dialects.quick_op import PureOp, QuickOp
 
 INDEX = IndexType()
 _FALSE = BoolAttr.from_bool(False)
@@ -114,7 +114,7 @@ def _verify_basis(op: DelinearizeIndexOp | LinearizeIndexOp, coordinates: int) -
 
 
 @op_definition
-class DelinearizeIndexOp(QuickOp):
+class DelinearizeIndexOp(PureOp):
     """The coordinates of element `linear_index`; the last coordinate varies fastest."""
 
     name = "affine.delinearize_index"
@@ -123,8 +123,6 @@ class DelinearizeIndexOp(QuickOp):
     dynamic_basis = var_operand_def(IndexType)
     static_basis = prop_def(DenseArrayBase.constr(i64))
     multi_index = var_result_def(IndexType)
-
-    traits = traits_def(Pure())
 
     def __init__(self, linear_index: SSAValue | Operation, basis: IndexList, coordinates: int):
         super().__init__(
@@ -165,7 +163,7 @@ class DelinearizeIndexOp(QuickOp):
 
 
 @op_definition
-class LinearizeIndexOp(QuickOp):
+class LinearizeIndexOp(PureOp):
     """The number of the element at the coordinates. `disjoint`: each coordinate is below its extent."""
 
     name = "affine.linearize_index"
@@ -177,8 +175,6 @@ class LinearizeIndexOp(QuickOp):
     linear_index = result_def(IndexType)
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-
-    traits = traits_def(Pure())
 
     def __init__(self, multi_index: Sequence[SSAValue | Operation], basis: IndexList, disjoint: bool = False):
         super().__init__(

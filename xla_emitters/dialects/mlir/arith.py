@@ -57,7 +57,7 @@ from xla_emitters.dialects.completion import completed, completed_by, dialect_of
 from xla_emitters.dialects.mlir.directives import Derived, numbered_word, truth_type
 from xla_emitters.dialects.mlir.op_rows import op_of_row
 from xla_emitters.dialects.op_definition import op_definition
-from xla_emitters.dialects.quick_op import QuickOp
+from xla_emitters.dialects.quick_op import PureOp, QuickOp
 
 _NO_OVERFLOW = IntegerOverflowAttr("none")
 
@@ -330,7 +330,7 @@ IndexCastOp = completed_by(
 
 
 @op_definition
-class IndexCastUIOp(QuickOp):
+class IndexCastUIOp(PureOp):
     """`arith.index_castui %a : index to i32`, or the other way round."""
 
     name = "arith.index_castui"
@@ -339,8 +339,6 @@ class IndexCastUIOp(QuickOp):
     result = result_def(INTEGER_OR_INDEX_LIKE)
 
     assembly_format = _CAST
-
-    traits = traits_def(Pure())
 
     def __init__(self, op: SSAValue | Operation, target_type: Attribute):
         super().__init__(operands=[op], result_types=[target_type])

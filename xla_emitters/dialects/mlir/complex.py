@@ -19,17 +19,15 @@ from xdsl.irdl import (
     operand_def,
     opt_prop_def,
     result_def,
-    traits_def,
 )
-from xdsl.traits import Pure
 
 from xla_emitters.dialects.completion import dialect_of
 from xla_emitters.dialects.op_definition import op_definition
-from xla_emitters.dialects.quick_op import QuickOp
+from xla_emitters.dialects.quick_op import PureOp
 
 
 @op_definition
-class PowiOp(QuickOp):
+class PowiOp(PureOp):
     """A complex number to the power of an integer."""
 
     name = "complex.powi"
@@ -42,8 +40,6 @@ class PowiOp(QuickOp):
     fastmath = opt_prop_def(FastMathFlagsAttr)
 
     assembly_format = "$lhs `,` $rhs (`fastmath` `` $fastmath^)? attr-dict `:` type($result) `,` type($rhs)"
-
-    traits = traits_def(Pure())
 
 
 COMPLEX = dialect_of(upstream.Complex, names=globals())

@@ -8,13 +8,11 @@ Source: MLIR 22, func dialect.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Self
 
 from xdsl.dialects import func as upstream
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType
 from xdsl.dialects.func import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary, reportAssignmentType]
-from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     ParsePropInAttrDict,
     VarConstraint,
@@ -88,11 +86,6 @@ class CallIndirectOp(QuickOp):
     assembly_format = "$callee `(` $callee_operands `)` attr-dict `:` type($callee)"
 
     irdl_options = (ParsePropInAttrDict(),)
-
-    def __init__(self, callee: SSAValue | Operation, operands: Sequence[SSAValue | Operation]):
-        function_type = SSAValue.get(callee).type
-        assert isinstance(function_type, FunctionType), "only a function can be called"
-        super().__init__(operands=[callee, operands], result_types=[function_type.outputs.data])
 
     def verify_(self) -> None:
         found = FunctionType.from_lists(self.callee_operands.types, self.res.types)

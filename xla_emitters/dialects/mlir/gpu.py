@@ -38,7 +38,6 @@ from xdsl.irdl import (
     prop_def,
     region_def,
     result_def,
-    traits_def,
     var_operand_def,
 )
 from xdsl.irdl.declarative_assembly_format import (
@@ -64,7 +63,7 @@ from xla_emitters.dialects.mlir.gpu_functions import TerminatorOp as TerminatorO
 from xla_emitters.dialects.mlir.llvm.metadata import word_attribute
 from xla_emitters.dialects.mlir.op_rows import op_of_family, op_of_row
 from xla_emitters.dialects.op_definition import op_definition
-from xla_emitters.dialects.quick_op import QuickOp
+from xla_emitters.dialects.quick_op import PureOp, QuickOp
 
 _UPPER_BOUND = "(`upper_bound` $upper_bound^)? attr-dict"
 # The value is always below the bound.
@@ -100,7 +99,7 @@ SubgroupSizeOp = completed_by(upstream.SubgroupSizeOp, **_OF_SUBGROUP)
 LaneIdOp = completed_by(upstream.LaneIdOp, **_OF_THREAD)
 
 
-class ClusterDimensionOp(QuickOp):
+class ClusterDimensionOp(PureOp):
     """`gpu.cluster_id x upper_bound 4`: an id or size of a cluster of blocks."""
 
     dimension = prop_def(DimensionAttr)
@@ -108,8 +107,6 @@ class ClusterDimensionOp(QuickOp):
     result = result_def(IndexType())
 
     assembly_format = f"$dimension {_UPPER_BOUND}"
-
-    traits = traits_def(Pure())
 
     def __init__(self, dimension: DimensionAttr):
         super().__init__(properties={"dimension": dimension}, result_types=[IndexType()])

@@ -13,7 +13,6 @@ from __future__ import annotations
 from xdsl.dialects import math as upstream
 from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.math import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
-from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     VarConstraint,
     operand_def,
@@ -28,7 +27,7 @@ from xla_emitters.dialects.completion import dialect_of
 from xla_emitters.dialects.mlir.arith import BOOL_LIKE, FLOAT_LIKE
 from xla_emitters.dialects.mlir.directives import Derived, truth_type
 from xla_emitters.dialects.mlir.op_rows import op_of_family, op_of_row
-from xla_emitters.dialects.quick_op import QuickOp
+from xla_emitters.dialects.quick_op import PureOp, QuickOp
 from xla_emitters.functions import BY_OP
 
 
@@ -70,7 +69,7 @@ ClampFOp = op_of_row(
 )
 
 
-class ClassificationOp(QuickOp):
+class ClassificationOp(PureOp):
     """Whether a float is of some kind."""
 
     operand = operand_def(VarConstraint("T", FLOAT_LIKE))
@@ -78,12 +77,6 @@ class ClassificationOp(QuickOp):
     fastmath = prop_def(FastMathFlagsAttr, default_value=FastMathFlagsAttr("none"))
 
     assembly_format = "$operand (`fastmath` `` $fastmath^)? attr-dict `:` type($operand)"
-
-    traits = traits_def(Pure())
-
-    def __init__(self, operand: SSAValue | Operation, fastmath: FastMathFlagsAttr | None = None):
-        value = SSAValue.get(operand)
-        super().__init__(operands=[value], result_types=[truth_type(value.type)], properties={"fastmath": fastmath})
 
     def verify_(self) -> None:
         if self.result.type != (wanted := truth_type(self.operand.type)):

@@ -41,7 +41,6 @@ from xdsl.irdl import (
     opt_result_def,
     prop_def,
     result_def,
-    traits_def,
 )
 from xdsl.parser import AttrParser, Parser
 from xdsl.traits import Pure
@@ -53,20 +52,18 @@ from xla_emitters.dialects.mlir.llvm import ConstantRangeAttr, LLVMStructType
 from xla_emitters.dialects.mlir.llvm.metadata import ATTRIBUTE, NUMBER, NamedParametersAttr, word_attribute
 from xla_emitters.dialects.mlir.op_rows import op_of_family, op_of_row
 from xla_emitters.dialects.op_definition import op_definition
-from xla_emitters.dialects.quick_op import QuickOp
+from xla_emitters.dialects.quick_op import PureOp, QuickOp
 
 # ---- special registers ------------------------------------------------------------------------------------------------------------------
 
 
-class SpecialRegisterOp(QuickOp):
+class SpecialRegisterOp(PureOp):
     """`nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32`: a value that the hardware provides to each thread."""
 
     range = opt_prop_def(ConstantRangeAttr)
     res = result_def(I32)
 
     assembly_format = "(`range` $range^)? attr-dict `:` type($res)"
-
-    traits = traits_def(Pure())
 
     def __init__(self, bounds: tuple[int, int] | None = None):
         """`bounds`: the smallest value, and the largest plus one."""

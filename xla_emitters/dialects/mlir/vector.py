@@ -45,7 +45,6 @@ from xdsl.irdl import (
     opt_result_def,
     prop_def,
     result_def,
-    traits_def,
     var_operand_def,
     var_result_def,
 )
@@ -66,7 +65,7 @@ from xla_emitters.dialects.mlir.vector_accesses import StoreOp as StoreOp
 from xla_emitters.dialects.mlir.vector_accesses import TransferReadOp as TransferReadOp
 from xla_emitters.dialects.mlir.vector_accesses import TransferWriteOp as TransferWriteOp
 from xla_emitters.dialects.op_definition import op_definition
-from xla_emitters.dialects.quick_op import QuickOp
+from xla_emitters.dialects.quick_op import PureOp
 
 
 def _parse_vector_type(parser: Parser) -> VectorType:
@@ -96,7 +95,7 @@ def _verify_elements(vector: VectorType, elements: Sequence[SSAValue]) -> None:
 
 
 @op_definition
-class FromElementsOp(QuickOp):
+class FromElementsOp(PureOp):
     """A vector of its elements, the last dimension fastest."""
 
     name = "vector.from_elements"
@@ -105,8 +104,6 @@ class FromElementsOp(QuickOp):
     dest = result_def(VarConstraint("V", irdl_base(VectorType)))
 
     assembly_format = "$elements attr-dict `:` type($dest)"
-
-    traits = traits_def(Pure())
 
     def __init__(self, elements: Sequence[SSAValue | Operation], result_type: VectorType):
         super().__init__(operands=[elements], result_types=[result_type])
@@ -117,7 +114,7 @@ class FromElementsOp(QuickOp):
 
 
 @op_definition
-class ToElementsOp(QuickOp):
+class ToElementsOp(PureOp):
     """The elements of a vector, the last dimension fastest."""
 
     name = "vector.to_elements"
@@ -126,13 +123,6 @@ class ToElementsOp(QuickOp):
     elements = var_result_def(DerivedRange("V", _elements_of))
 
     assembly_format = "$source attr-dict `:` type($source)"
-
-    traits = traits_def(Pure())
-
-    def __init__(self, source: SSAValue | Operation):
-        vector_type = SSAValue.get(source).type
-        assert isa(vector_type, VectorType), "to_elements of a value that is not a vector"
-        super().__init__(operands=[source], result_types=[_elements_of(vector_type)])
 
     def verify_(self) -> None:
         assert isa(self.source.type, VectorType)
@@ -343,7 +333,7 @@ ScanOp = op_of_row(
 
 
 @op_definition
-class OuterProductOp(QuickOp):
+class OuterProductOp(PureOp):
     """lhs[i] * rhs[j], combined with `acc`; of a vector and a scalar, lhs[i] * rhs."""
 
     name = "vector.outerproduct"
@@ -353,8 +343,6 @@ class OuterProductOp(QuickOp):
     acc = opt_operand_def(VectorType)
     kind = prop_def(CombiningKindAttr, default_value=CombiningKindAttr(CombiningKindFlag.ADD))
     result = result_def(VectorType)
-
-    traits = traits_def(Pure())
 
     def __init__(self, lhs: SSAValue | Operation, rhs: SSAValue | Operation, acc: SSAValue | None = None):
         result = _outer_type(SSAValue.get(lhs), SSAValue.get(rhs))

@@ -23,35 +23,31 @@ from xla_emitters.dialects.completion import classes_among
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr as IndexingMapAttr
-from xla_emitters.dialects.xla_gpu.loops import (
-    INDEX,
-    INDUCTION_NAMES,
-    PACKED,
-    ApplyIndexingOp,
-    AtomicRMWOp,
-    LoopOp,
-    YieldOp,
-    parse_map,
-    parse_operands,
-    print_values,
-)
-from xla_emitters.dialects.xla_gpu.pure_calls import PureCallOp, ReduceOp, ShuffleReduceOp
-from xla_emitters.dialects.xla_gpu.tensors import (
-    AllocateSharedOp,
-    GetDynamicDimSizeOp,
-    PdlLaunchDependentsOp,
-    PdlWaitOp,
-    PredicatedExtractOp,
-    PredicatedInsertOp,
-    SyncThreadsOp,
-)
-from xla_emitters.dialects.xla_gpu.tiles import (
-    IndexedVectorType,
-    InsertOp,
-    LayoutAttr,
-    MaterializeOp,
-    MemorySpaceAttr,
-)
+from xla_emitters.dialects.xla_gpu.loops import INDEX as INDEX
+from xla_emitters.dialects.xla_gpu.loops import INDUCTION_NAMES as INDUCTION_NAMES
+from xla_emitters.dialects.xla_gpu.loops import PACKED as PACKED
+from xla_emitters.dialects.xla_gpu.loops import ApplyIndexingOp as ApplyIndexingOp
+from xla_emitters.dialects.xla_gpu.loops import AtomicRMWOp as AtomicRMWOp
+from xla_emitters.dialects.xla_gpu.loops import LoopOp as LoopOp
+from xla_emitters.dialects.xla_gpu.loops import YieldOp as YieldOp
+from xla_emitters.dialects.xla_gpu.loops import parse_map as parse_map
+from xla_emitters.dialects.xla_gpu.loops import parse_operands as parse_operands
+from xla_emitters.dialects.xla_gpu.loops import print_values as print_values
+from xla_emitters.dialects.xla_gpu.pure_calls import PureCallOp as PureCallOp
+from xla_emitters.dialects.xla_gpu.pure_calls import ReduceOp as ReduceOp
+from xla_emitters.dialects.xla_gpu.pure_calls import ShuffleReduceOp as ShuffleReduceOp
+from xla_emitters.dialects.xla_gpu.tensors import AllocateSharedOp as AllocateSharedOp
+from xla_emitters.dialects.xla_gpu.tensors import GetDynamicDimSizeOp as GetDynamicDimSizeOp
+from xla_emitters.dialects.xla_gpu.tensors import PdlLaunchDependentsOp as PdlLaunchDependentsOp
+from xla_emitters.dialects.xla_gpu.tensors import PdlWaitOp as PdlWaitOp
+from xla_emitters.dialects.xla_gpu.tensors import PredicatedExtractOp as PredicatedExtractOp
+from xla_emitters.dialects.xla_gpu.tensors import PredicatedInsertOp as PredicatedInsertOp
+from xla_emitters.dialects.xla_gpu.tensors import SyncThreadsOp as SyncThreadsOp
+from xla_emitters.dialects.xla_gpu.tiles import IndexedVectorType as IndexedVectorType
+from xla_emitters.dialects.xla_gpu.tiles import InsertOp as InsertOp
+from xla_emitters.dialects.xla_gpu.tiles import LayoutAttr as LayoutAttr
+from xla_emitters.dialects.xla_gpu.tiles import MaterializeOp as MaterializeOp
+from xla_emitters.dialects.xla_gpu.tiles import MemorySpaceAttr as MemorySpaceAttr
 
 
 class _Constants(ConstantMaterializationInterface):
@@ -65,32 +61,3 @@ XLA_GPU = Dialect(
     classes_among(globals(), Attribute, "xla_gpu"),
     [_Constants()],
 )
-
-__all__ = [
-    "INDEX",
-    "INDUCTION_NAMES",
-    "PACKED",
-    "XLA_GPU",
-    "AllocateSharedOp",
-    "ApplyIndexingOp",
-    "AtomicRMWOp",
-    "GetDynamicDimSizeOp",
-    "IndexedVectorType",
-    "InsertOp",
-    "LayoutAttr",
-    "LoopOp",
-    "MaterializeOp",
-    "MemorySpaceAttr",
-    "PdlLaunchDependentsOp",
-    "PdlWaitOp",
-    "PredicatedExtractOp",
-    "PredicatedInsertOp",
-    "PureCallOp",
-    "ReduceOp",
-    "ShuffleReduceOp",
-    "SyncThreadsOp",
-    "YieldOp",
-    "parse_map",
-    "parse_operands",
-    "print_values",
-]

@@ -65,7 +65,7 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.mlir.directives import Derived
 from xla_emitters.dialects.op_definition import op_definition
-from xla_emitters.dialects.quick_op import QuickOp, operands_of
+from xla_emitters.dialects.quick_op import PureOp, QuickOp, operands_of
 from xla_emitters.dialects.ranges import KnowsRanges
 from xla_emitters.dialects.xla_gpu.canonicalization import (
     Application,
@@ -109,7 +109,7 @@ def print_values(printer: Printer, values: Sequence[SSAValue], brackets: str) ->
 
 
 @op_definition
-class ApplyIndexingOp(QuickOp, AppliesMap, KnowsRanges, HasFolderInterface, HasCanonicalizationPatternsInterface):
+class ApplyIndexingOp(PureOp, AppliesMap, KnowsRanges, HasFolderInterface, HasCanonicalizationPatternsInterface):
     """`%r:2 = xla_gpu.apply_indexing #map(%d0, %d1)[%s0] {attributes}`: the results of a map at a point."""
 
     name = "xla_gpu.apply_indexing"
@@ -117,8 +117,6 @@ class ApplyIndexingOp(QuickOp, AppliesMap, KnowsRanges, HasFolderInterface, HasC
     indices = var_operand_def(IndexType)
     indexing_map_attr = prop_def(IndexingMapAttr)
     outs = var_result_def(IndexType)
-
-    traits = traits_def(Pure())
 
     def __init__(
         self,

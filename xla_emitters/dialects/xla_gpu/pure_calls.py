@@ -14,7 +14,7 @@ Source: docs/reference/1 1.1-1.3.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from xdsl.dialects import func as upstream  # a callee that xDSL read is one too
 from xdsl.dialects.builtin import (
@@ -129,8 +129,21 @@ class _CombinerFits(SymbolUserOpInterface):
             _verify_called(op.combiner_attr, combiner, (*types, *types), types)
 
 
+class CombiningOp(QuickOp):
+    """An op that names a function which combines values."""
+
+    combiner_attr = prop_def(FlatSymbolRefAttrConstr, prop_name="combiner")
+
+    traits = traits_def(Pure(), _CombinerFits())
+
+    @property
+    def combiner(self) -> str:
+        """The name of the combining function, without `@`."""
+        return self.combiner_attr.root_reference.data
+
+
 @op_definition
-class ShuffleReduceOp(QuickOp):
+class ShuffleReduceOp(CombiningOp):
     """`%q:2 = xla_gpu.shuffle_reduce(%a, %b) to 16 combiner=@argmax : f32, i32`: combines values across the lanes of a warp.
 
     max_distance  the distance of the first partner lane; then half of it, down to 1
@@ -139,7 +152,6 @@ class ShuffleReduceOp(QuickOp):
     name = "xla_gpu.shuffle_reduce"
 
     arguments = var_operand_def(RangeVarConstraint("T", RangeOf(AnyAttr())))
-    combiner_attr = prop_def(FlatSymbolRefAttrConstr, prop_name="combiner")
     max_distance_attr = prop_def(IntegerAttr.constr(type=eq(i64)), prop_name="max_distance")
     outs = var_result_def(DerivedRange("T", list))
 
@@ -147,26 +159,17 @@ class ShuffleReduceOp(QuickOp):
         "`(` $arguments `)` `to` $max_distance `combiner` `` `=` `` $combiner attr-dict (`:` type($arguments)^)?"
     )
 
-    traits = traits_def(Pure(), _CombinerFits())
-
     def __init__(
         self,
         arguments: Sequence[SSAValue | Operation],
         combiner: str,
         max_distance: int,
-        attributes: Mapping[str, Attribute | None] | None = None,
     ):
         super().__init__(
             operands=[arguments],
             result_types=[[SSAValue.get(argument).type for argument in arguments]],
             properties={"combiner": SymbolRefAttr(combiner), "max_distance": IntegerAttr(max_distance, 64)},
-            attributes=attributes,
         )
-
-    @property
-    def combiner(self) -> str:
-        """The name of the combining function, without `@`."""
-        return self.combiner_attr.root_reference.data
 
     @property
     def max_distance(self) -> int:
@@ -187,7 +190,7 @@ class ShuffleReduceOp(QuickOp):
 
 
 @op_definition
-class ReduceOp(QuickOp):
+class ReduceOp(CombiningOp):
     """`%u = xla_gpu.reduce(%x) inits(%a) dimensions=[0, 2] combiner=@add : tensor<4x8x2xf32> to tensor<8xf32>`
 
     inputs      tensors of one shape
@@ -200,7 +203,6 @@ class ReduceOp(QuickOp):
     inputs = var_operand_def(RangeVarConstraint("T", RangeOf(base(TensorType))))
     inits = var_operand_def(DerivedRange("T", lambda tensors: [tensor.element_type for tensor in tensors]))
     dimensions_attr = prop_def(DenseArrayBase.constr(i64), prop_name="dimensions")
-    combiner_attr = prop_def(FlatSymbolRefAttrConstr, prop_name="combiner")
     outs = var_result_def(TensorType)
 
     assembly_format = (
@@ -210,15 +212,12 @@ class ReduceOp(QuickOp):
 
     irdl_options = (SameVariadicOperandSize(),)
 
-    traits = traits_def(Pure(), _CombinerFits())
-
     def __init__(
         self,
         inputs: Sequence[SSAValue | Operation],
         inits: Sequence[SSAValue | Operation],
         dimensions: Sequence[int],
         combiner: str,
-        attributes: Mapping[str, Attribute | None] | None = None,
     ):
         super().__init__(
             operands=[inputs, inits],
@@ -227,13 +226,7 @@ class ReduceOp(QuickOp):
                 "dimensions": DenseArrayBase.from_list(i64, dimensions),
                 "combiner": SymbolRefAttr(combiner),
             },
-            attributes=attributes,
         )
-
-    @property
-    def combiner(self) -> str:
-        """The name of the combining function, without `@`."""
-        return self.combiner_attr.root_reference.data
 
     @property
     def dimensions(self) -> tuple[int, ...]:

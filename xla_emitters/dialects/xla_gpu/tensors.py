@@ -16,7 +16,7 @@ Source: docs/reference/1 1.1-1.3.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import I1, IndexType, IntegerAttr, TensorType, i32, i64
@@ -185,16 +185,9 @@ class SyncThreadsOp(QuickOp):
 
     assembly_format = "$arguments attr-dict (`:` type($arguments)^)?"
 
-    def __init__(
-        self,
-        arguments: Sequence[SSAValue | Operation],
-        attributes: Mapping[str, Attribute | None] | None = None,
-    ):
-        super().__init__(
-            operands=[arguments],
-            result_types=[[SSAValue.get(argument).type for argument in arguments]],
-            attributes=attributes,
-        )
+    def __init__(self, arguments: Sequence[SSAValue | Operation]):
+        types = [SSAValue.get(argument).type for argument in arguments]
+        super().__init__(operands=[arguments], result_types=[types])
 
     def verify_(self) -> None:
         if self.result_types != self.arguments.types:

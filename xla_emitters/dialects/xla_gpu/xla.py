@@ -23,17 +23,15 @@ from xdsl.irdl import (
     irdl_attr_definition,
     prop_def,
     result_def,
-    traits_def,
 )
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
-from xdsl.traits import Pure
 
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.map_text import Spelling, SymbolicMap, parse_symbolic_map, print_symbolic_map
 from xla_emitters.dialects.mlir.llvm.metadata import word_attribute
 from xla_emitters.dialects.op_definition import op_definition
-from xla_emitters.dialects.quick_op import QuickOp
+from xla_emitters.dialects.quick_op import PureOp
 from xla_emitters.dialects.xla_gpu import loops, pure_calls, tensors
 from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr, parse_text
 from xla_emitters.errors import XlaEmittersError
@@ -132,7 +130,7 @@ WorkgroupDimensionAttr = word_attribute("xla.dim", "x", "y", "z", is_spaced=True
 
 
 @op_definition
-class WorkgroupIdOp(QuickOp):
+class WorkgroupIdOp(PureOp):
     """`xla.workgroup_id x {xla.range = [0 : index, 24575 : index]}`: the block's number, before it is a gpu.block_id."""
 
     name = "xla.workgroup_id"
@@ -141,8 +139,6 @@ class WorkgroupIdOp(QuickOp):
     result = result_def(IndexType())
 
     assembly_format = "$dimension attr-dict"
-
-    traits = traits_def(Pure())
 
     def __init__(self, dimension: str):
         super().__init__(properties={"dimension": WorkgroupDimensionAttr.of(dimension)}, result_types=[IndexType()])

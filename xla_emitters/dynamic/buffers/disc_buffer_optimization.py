@@ -14,9 +14,6 @@ Source: seed document, "DhloBufferOptimization"; docs/reference/4 1.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
@@ -25,13 +22,10 @@ from xla_emitters.dynamic.buffers.buffer_uses import place_in, uses_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscBufferOptimizationPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-buffer-optimization"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         # A moved op stays behind, or before, all other uses of its buffer, so these numbers stay valid.
         order = {inner: number for number, inner in enumerate(op.walk())}
         last_free = dict[Operation, Operation]()

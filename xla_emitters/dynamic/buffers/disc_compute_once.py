@@ -20,9 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -41,13 +39,10 @@ LEAST_ROWS = 8
 """From this many rows on it is worth a launch, if their number is known."""
 
 
-@dataclass(frozen=True)
 class DiscComputeOncePass(KernelPass):
-    """See the file's head."""
-
     name = "disc-compute-once"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         sizes = BufferSizes()
         for fusion in [found for found in op.walk() if isinstance(found, FusionOp)]:
             if fusion.kind_text in KINDS and not is_on_host(fusion):

@@ -13,9 +13,6 @@ Source: seed document, "DeadTempBufferRemoval"; docs/reference/4 1.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue, Use
 from xdsl.rewriter import Rewriter
@@ -27,13 +24,10 @@ from xla_emitters.dynamic.buffers.buffer_uses import Allocation, allocations, fr
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscDeadTempBufferRemovalPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-dead-temp-buffer-removal"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         pending = list(allocations(op))
         while pending:
             alloc = pending.pop()

@@ -9,9 +9,6 @@ as long as the fusion; its constants become the program's. Not one of the seed's
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -19,13 +16,10 @@ from xla_emitters.dialects.lmhlo import FusionOp
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscDissolveFusionPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-dissolve-fusion"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for fusion in [inner for inner in op.walk() if isinstance(inner, FusionOp)]:
             *ops, _ = fusion.body.block.ops
             for inner in ops:

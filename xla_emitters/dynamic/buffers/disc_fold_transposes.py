@@ -24,10 +24,8 @@ Source: none; BladeDISC has one layout for each library.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -51,13 +49,10 @@ SIDES, GROUPS = ("lhs", "rhs"), ("batch", "contracting")
 """Parts of the names of a product's lists of dimensions."""
 
 
-@dataclass(frozen=True)
 class DiscFoldTransposesPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-fold-transposes"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for inner in list(op.walk()):
             if isinstance(inner, BufferOp) and inner.HLO is TransposeOp:
                 order = integers(inner.properties["dimensions"])

@@ -19,9 +19,6 @@ come first: an inner one then finds the deallocation in its own block. Not one o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -32,13 +29,10 @@ from xla_emitters.dynamic.buffers.buffer_uses import are_exclusive, is_before, l
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscFreeInBranchesPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-free-in-branches"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for choice in list(op.walk()):
             if isinstance(choice, lmhlo.CaseOp):
                 for buffer in _captured(choice):

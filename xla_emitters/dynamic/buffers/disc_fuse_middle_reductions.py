@@ -25,9 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -46,13 +44,10 @@ from xla_emitters.dynamic.buffers.later_reads import free_behind, placed, why_no
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscFuseMiddleReductionsPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-fuse-middle-reductions"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for transpose in [found for found in op.walk() if isinstance(found, BufferOp) and found.HLO is TransposeOp]:
             if middle_of(integers(transpose.properties["dimensions"])) is None:
                 continue

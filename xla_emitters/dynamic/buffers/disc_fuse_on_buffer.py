@@ -51,7 +51,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -106,8 +105,6 @@ NEAR = 32
 
 @dataclass(frozen=True)
 class DiscFuseOnBufferPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-fuse-on-buffer"
 
     stitch: bool = True
@@ -117,7 +114,7 @@ class DiscFuseOnBufferPass(KernelPass):
     transposes: bool = False
     most_buffers: int = MOST_BUFFERS
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for function in op.ops:
             if isinstance(function, func.FuncOp) and not function.is_declaration:
                 _FunctionFusion(self, function).run()

@@ -23,9 +23,7 @@ Source: seed document, "DHloLegalizeToLhlo"; docs/reference/4 1.3.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -72,13 +70,12 @@ Leaves = list[SSAValue]
 """The buffers of a value: one, or one for each array of a tuple."""
 
 
-@dataclass(frozen=True)
 class DiscLegalizeToLhloPass(KernelPass):
     """See the file's head. On a module of the `hlo` dialect."""
 
     name = NAME
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for computation in list(op.ops):
             if isinstance(computation, ComputationOp) and computation.is_entry:
                 entry = _function(computation, SizeNames(sizes_of(op)))

@@ -10,10 +10,8 @@ Source: seed document, "DhloLocalizeSmallCpuBuffer"; docs/reference/4 1.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import FixedBitwidthType, IndexType, MemRefType, ModuleOp
 from xdsl.ir import Attribute
 from xdsl.rewriter import Rewriter
@@ -26,13 +24,10 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 MOST_BYTES = 128
 
 
-@dataclass(frozen=True)
 class DiscLocalizeSmallCpuBufferPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-localize-small-cpu-buffer"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for alloc in allocations(op):
             ir_type = alloc.memref.type
             assert isinstance(ir_type, MemRefType)

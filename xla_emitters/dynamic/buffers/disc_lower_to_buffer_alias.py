@@ -17,9 +17,6 @@ Source: seed document, "DhloLowerToBufferAlias"; docs/reference/4 1.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -42,13 +39,10 @@ COPIES = frozenset(("lmhlo.copy", "lmhlo.reshape", "lmhlo.dynamic_reshape"))
 """Ops whose result has the elements of operand 0, in row-major order."""
 
 
-@dataclass(frozen=True)
 class DiscLowerToBufferAliasPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-lower-to-buffer-alias"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         order = BlockOrder()
         for buffer_op in list(op.walk()):
             if isinstance(buffer_op, BufferOp) and buffer_op.name in COPIES:

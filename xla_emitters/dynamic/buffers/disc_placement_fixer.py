@@ -12,9 +12,7 @@ Source: seed document, "PlacementFixerPass"; docs/reference/4 1.3.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
@@ -23,13 +21,10 @@ from xla_emitters.dialects.lmhlo import BufferOp, space_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscPlacementFixerPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-placement-fixer"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for buffer_op in op.walk():
             if not isinstance(buffer_op, BufferOp):
                 continue

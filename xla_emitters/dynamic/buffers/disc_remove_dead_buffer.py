@@ -10,9 +10,6 @@ Source: seed document, "DhloRemoveDeadBuffer"; docs/reference/4 1.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
@@ -24,13 +21,10 @@ from xla_emitters.dynamic.buffers.buffer_uses import allocations, uses_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscRemoveDeadBufferPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-remove-dead-buffer"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for alloc in allocations(op):
             if (dead := _users_if_dead(alloc)) is None:
                 self.skip(alloc, "it is used")

@@ -27,7 +27,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -68,8 +67,6 @@ LIMITS = Limits()
 
 @dataclass(frozen=True)
 class DiscSpecializeFusionWithSpeculationPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-specialize-fusion-with-speculation"
 
     broadcasts: bool = True
@@ -77,7 +74,7 @@ class DiscSpecializeFusionWithSpeculationPass(KernelPass):
     tiles: bool = True
     vectors: bool = True
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         rules: list[tuple[bool, Callable[[_Choice], str | None]]] = [
             (self.broadcasts, _without_broadcasts),
             (self.rows, _by_columns),

@@ -14,9 +14,7 @@ Source: docs/reference/4 3.1, 3.7.
 from __future__ import annotations
 
 from collections import ChainMap
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, ModuleOp
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
@@ -27,13 +25,10 @@ from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscUnifySizesPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-unify-sizes"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for function in op.ops:
             if isinstance(function, func.FuncOp) and not function.is_declaration:
                 for block in function.body.blocks:

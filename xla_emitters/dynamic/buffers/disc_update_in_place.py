@@ -17,9 +17,6 @@ Not one of the seed's passes. Source: XLA's buffer assignment, which shares an o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
@@ -32,13 +29,10 @@ from xla_emitters.dynamic.buffers.fusion_rules import why_not_fusible
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscUpdateInPlacePass(KernelPass):
-    """See the file's head."""
-
     name = "disc-update-in-place"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for update in list(op.walk()):
             if isinstance(update, BufferOp) and update.name in UPDATES:
                 for number, result in enumerate(list(update.outputs)):

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, IndexType, IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation, Use
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -42,13 +41,11 @@ CONSTANTS = "disc.constants"
 
 @dataclass(frozen=True)
 class DiscConvertConstToRalPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-convert-const-to-ral"
 
     file: str = ""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         found = dict[str, Array]()
         elements = dict[str, DType]()
         for constant in list(op.walk()):

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
@@ -37,7 +36,7 @@ class DiscConvertMemoryMarkerPass(KernelPass):
 
     cpu_too: bool = False
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         marked = dict[SSAValue, None]()
         for call in list(op.walk()):
             if is_marker(call):

@@ -12,9 +12,6 @@ Source: seed document, "GpuLaunchFuncToTaoRALPass"; docs/reference/4 4.5.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -27,13 +24,10 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 LAUNCH = "ral_kernel_launch"
 
 
-@dataclass(frozen=True)
 class DiscGpuLaunchFuncToRalPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-gpu-launch-func-to-ral"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for launch in [found for found in op.walk() if isinstance(found, gpu.LaunchFuncOp)]:
             if launch.asyncToken is not None or launch.clusterSizeX is not None:
                 raise self.refuse(launch, "a launch in clusters, or one that returns a token")

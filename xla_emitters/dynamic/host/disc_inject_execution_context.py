@@ -17,9 +17,6 @@ Source: seed document, "DhloInjectExecutionContext"; docs/reference/4 1.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, MemRefType, ModuleOp
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -30,13 +27,10 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import functions
 
 
-@dataclass(frozen=True)
 class DiscInjectExecutionContextPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-inject-execution-context"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         defined = {name: function for name, function in functions(op).items() if not function.is_declaration}
         calls = [
             call

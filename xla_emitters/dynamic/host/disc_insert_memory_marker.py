@@ -10,9 +10,6 @@ Source: seed document, "InsertMemoryMarker"; docs/reference/4 1.3, note M.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -23,13 +20,10 @@ from xla_emitters.dialects.mlir import func, memref
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscInsertMemoryMarkerPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-insert-memory-marker"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         declared = dict[str, Attribute]()
         for alloc in list(op.walk()):
             if not isinstance(alloc, memref.AllocOp) or space_of(alloc.memref.type) != "gpu":

@@ -18,9 +18,7 @@ Source: seed document, "LegalizeLhloControlFlow"; docs/reference/4 1.3.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import DenseIntElementsAttr, ModuleOp, VectorType, i32
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import BlockInsertPoint, Rewriter
@@ -31,13 +29,10 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.split import split_before
 
 
-@dataclass(frozen=True)
 class DiscLegalizeLhloControlFlowPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-legalize-lhlo-control-flow"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         # Outer ops first: the blocks of an inner one are then in the function already. In a block the last ones first: what is behind an
         # op is moved to a block of its own, and so is moved once.
         choices = [inner for inner in op.walk() if isinstance(inner, lmhlo.WhileOp | lmhlo.CaseOp | scf.IfOp)]

@@ -14,12 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import product
 from typing import TypeAlias
 
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp, i1, i8, i64
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -41,13 +39,10 @@ INTEGERS = frozenset((i1, IntegerType(32), i64))
 Place: TypeAlias = Sequence[int]
 
 
-@dataclass(frozen=True)
 class DiscLowerHostIntegersPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-lower-host-integers"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for inner in [found for found in op.walk() if isinstance(found, BufferOp)]:
             if (reason := _lower(inner)) is not None:
                 self.skip(inner, reason)

@@ -15,11 +15,9 @@ Source: MLIR, "Target LLVM IR" (finalize-memref-to-llvm); docs/reference/4 4.3.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import FunctionType, IndexType, IntegerAttr, MemRefType, ModuleOp, i1, i8, i32
 from xdsl.dialects.builtin import UnrealizedConversionCastOp as CastOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -48,13 +46,10 @@ from xla_emitters.dynamic.host.memref_descriptors import (
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscLowerHostMemrefsPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-lower-host-memrefs"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for function in [found for found in op.ops if isinstance(found, func.FuncOp) and not found.is_declaration]:
             self.function(function)
         for computation in [found for found in op.ops if isinstance(found, ComputationOp)]:

@@ -22,9 +22,7 @@ Source: seed document, "LowerToLibraryCallsV2"; docs/reference/4 1.3, 4.5.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -40,13 +38,10 @@ from xla_emitters.dynamic.host.contexts import context_of, sizes_of, stream_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscLowerToLibraryCallsPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-lower-to-library-calls"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for inner in list(op.walk()):
             if isinstance(inner, lmhlo.IncRefOp):
                 _inc_ref(inner)

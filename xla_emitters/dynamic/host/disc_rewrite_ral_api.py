@@ -26,11 +26,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     IndexType,
@@ -70,13 +68,10 @@ FUNCTION, STATUS = 1, 2
 """Words of a context; `ral.h` has them too."""
 
 
-@dataclass(frozen=True)
 class DiscRewriteRalApiPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-rewrite-ral-api"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         texts = dict[str, str]()
         named = name_buffer_ops(op)
         for function in [found for found in functions(op).values() if not found.is_declaration]:

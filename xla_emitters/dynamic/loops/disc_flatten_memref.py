@@ -19,12 +19,10 @@ Buffers of one dimension or none are not changed. Source: docs/reference/4 1.1, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IndexType, IntegerAttr, MemRefType, ModuleOp, i64
 from xdsl.ir import Attribute, SSAValue, Use
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -43,13 +41,10 @@ from xla_emitters.rewrite.captures import captured_by, loops_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscFlattenMemrefPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-flatten-memref"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         sizes = BufferSizes(from_allocations=True)
         for fusion in [found for found in op.walk() if isinstance(found, FusionOp)]:
             if loops_of(fusion):

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -39,7 +38,7 @@ class DiscFuseSingleOpsPass(KernelPass):
 
     target: str = "gpu"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         if self.target not in ("gpu", "cpu"):
             raise UsageError(f"{self.name}: no target '{self.target}'", help="gpu or cpu")
         is_cpu = self.target == "cpu"

@@ -22,10 +22,8 @@ Source: seed document, "ReviseGpuKernelOutliningPass" (the pass before it); MLIR
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     FunctionType,
@@ -61,13 +59,10 @@ SHARED_ALIGNMENT = 16
 """Alignment in bytes of each allocation in shared memory."""
 
 
-@dataclass(frozen=True)
 class DiscGpuKernelOutliningPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-gpu-kernel-outlining"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         taken = {found.sym_name.data for found in op.ops if isinstance(found, GpuModuleOp)}
         launches = [found for found in op.walk() if isinstance(found, LaunchOp)]
         for launch in launches:

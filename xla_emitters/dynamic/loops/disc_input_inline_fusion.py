@@ -23,9 +23,7 @@ Source: seed document, "InputInlineFusion"; docs/reference/4 3.5.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnrealizedConversionCastOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -42,13 +40,12 @@ from xla_emitters.errors import InternalError
 from xla_emitters.rewrite.kernel_pass import KernelPass, refusal
 
 
-@dataclass(frozen=True)
 class DiscInputInlineFusionPass(KernelPass):
     """See the file's head. On fusions that `disc-lhlo-legalize-to-loop` gave loops."""
 
     name = "disc-input-inline-fusion"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for fusion in [inner for inner in op.walk() if isinstance(inner, FusionOp)]:
             self._inline(fusion)
 

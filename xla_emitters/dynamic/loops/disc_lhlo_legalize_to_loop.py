@@ -29,7 +29,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i64
 from xdsl.rewriter import Rewriter
 
@@ -82,7 +81,7 @@ class DiscLhloLegalizeToLoopPass(KernelPass):
     target: str = "gpu"
     thread_per_block: int = 0
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         if self.target not in ("gpu", "cpu"):
             raise UsageError(f"{self.name}: no target '{self.target}'", help="gpu or cpu")
         for fusion in [inner for inner in op.walk() if isinstance(inner, FusionOp)]:

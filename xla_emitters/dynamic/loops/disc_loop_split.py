@@ -28,9 +28,7 @@ Source: seed document, "LoopSplitPass", and the bounds check that its TODO asks 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -50,13 +48,12 @@ THREADS = 256
 """Threads of a block if the loop does not specify them, and has no hint."""
 
 
-@dataclass(frozen=True)
 class DiscLoopSplitPass(DevicePass):
     """See the file's head. `device`: the GPU, which limits the threads of a block."""
 
     name = "disc-loop-split"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for fusion in [found for found in op.walk() if isinstance(found, FusionOp)]:
             if loops := loops_of(fusion):
                 self.split(fusion, loops)

@@ -16,10 +16,8 @@ Correctness: a kernel is a function of its arguments, and each launch still pass
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TypeAlias
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.rewriter import Rewriter
 
@@ -30,13 +28,10 @@ from xla_emitters.rewrite.equal_code import Code, code_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscMergeEqualKernelsPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-merge-equal-kernels"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         alike, merged = defaultdict[Outline, list[GpuModuleOp]](list), dict[SymbolRefAttr, SymbolRefAttr]()
         for module in [found for found in op.ops if isinstance(found, GpuModuleOp)]:
             function = module.body.block.first_op

@@ -23,9 +23,6 @@ Source: docs/reference/4 3.5 (the loop schedule).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -44,13 +41,12 @@ TILE = 16
 """Rows and columns of a tile: the elements of a line of memory, if they have four bytes."""
 
 
-@dataclass(frozen=True)
 class DiscNestLoopsPass(KernelPass):
     """See the file's head. On fusions whose loops read no buffer of their own any more."""
 
     name = "disc-nest-loops"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for fusion in [found for found in op.walk() if isinstance(found, FusionOp)]:
             for loop in [found for found in fusion.body.block.ops if isinstance(found, scf.ParallelOp)]:
                 if len(loop.lowerBound) == 1:

@@ -17,10 +17,8 @@ Source: seed document, "ReviseGpuKernelOutliningPass"; docs/reference/4 3.7.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -51,13 +49,10 @@ MOST_ELEMENTS = 64
 """Largest number of elements of a host list that is passed as arguments."""
 
 
-@dataclass(frozen=True)
 class DiscReviseGpuKernelOutliningPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-revise-gpu-kernel-outlining"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         sizes = BufferSizes(from_allocations=True)
         kernels: dict[tuple[str, ...], FuncOp] = {
             (module.sym_name.data, kernel.sym_name.data): kernel

@@ -21,10 +21,8 @@ Source: docs/reference/2 3.3 (vectorize-loads-stores, for tensors); BladeDISC's 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
@@ -62,13 +60,10 @@ Access: TypeAlias = memref.LoadOp | memref.StoreOp
 AccessT = TypeVar("AccessT", bound=Access)
 
 
-@dataclass(frozen=True)
 class DiscVectorizeAccessesPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-vectorize-accesses"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for fusion in [found for found in op.walk() if isinstance(found, FusionOp)]:
             for loop in loops_of(fusion):
                 for inner in [found for found in loop.walk(region_first=True) if _is_marked(found)]:

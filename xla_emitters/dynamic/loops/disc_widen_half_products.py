@@ -13,10 +13,7 @@ Source: none; a GPU's library takes 16-bit floats as they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr, f32
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -38,13 +35,10 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 HALF = frozenset((dtype("f16"), dtype("bf16")))
 
 
-@dataclass(frozen=True)
 class DiscWidenHalfProductsPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-widen-half-products"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for function in [found for found in op.ops if isinstance(found, func.FuncOp) and not found.is_declaration]:
             products = [inner for inner in function.walk() if isinstance(inner, BufferOp) and _is_half(inner)]
             for number, product in enumerate(products):

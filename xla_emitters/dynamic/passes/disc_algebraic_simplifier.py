@@ -17,11 +17,9 @@ Source: XLA, AlgebraicSimplifierVisitor::HandleDivide, HandlePower; BladeDISC's 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import frexp
 
 import numpy as np
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
@@ -43,13 +41,12 @@ ROUNDED = ("f32", "f64")
 """Types in which a quotient or a third power may be rounded twice."""
 
 
-@dataclass(frozen=True)
 class DiscAlgebraicSimplifierPass(KernelPass):
     """See the file's head. For a module of the `hlo` dialect; ops that still broadcast their operands are left."""
 
     name = "disc-algebraic-simplifier"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         names = Names(op)
         for computation in op.ops:
             if isinstance(computation, ComputationOp):

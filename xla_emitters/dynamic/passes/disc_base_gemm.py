@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr, i64
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
@@ -48,7 +47,7 @@ class DiscBaseGemmPass(KernelPass):
     multiple: int = 0
     least: int = 512
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         if self.multiple < 0:
             raise UsageError(f"{self.name}: multiple={self.multiple}", help="0 for no padding")
         names = Names(op)

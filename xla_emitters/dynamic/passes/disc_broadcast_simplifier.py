@@ -17,9 +17,7 @@ Source: seed document, "DhloBroadcastSimplifierPass".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import SSAValue
 
@@ -36,13 +34,10 @@ from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscBroadcastSimplifierPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "disc-broadcast-simplifier"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         names, candidates = Names(op), list(op.walk())
         if not any(BROADCAST in inner.attributes for inner in candidates):
             return

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import SSAValue
 
@@ -37,13 +36,11 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 
 @dataclass(frozen=True)
 class DiscCanonicalizeReductionPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "disc-canonicalize-reduction"
 
     transpose: bool = True
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         names = Names(op)
         for reduction in list(op.walk()):
             if isinstance(reduction, ReduceOp):

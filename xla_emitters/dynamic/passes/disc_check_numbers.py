@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, ModuleOp, StringAttr, i64
 from xdsl.ir import SSAValue
 
@@ -139,13 +138,10 @@ class Check:
     product: Sequence[HostNumber] = ()
 
 
-@dataclass(frozen=True)
 class DiscCheckNumbersPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "disc-check-numbers"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         found = [inner for inner in op.walk() if isinstance(inner, HloOp) and _may_need_checks(inner)]
         entries = [inner for inner in op.ops if isinstance(inner, ComputationOp) and inner.is_entry]
         if not found or not entries:

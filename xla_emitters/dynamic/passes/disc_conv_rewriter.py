@@ -19,7 +19,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import SSAValue
 
@@ -51,7 +50,7 @@ class DiscConvRewriterPass(DevicePass):
     library: str = "gpu"
     tf32: bool = False
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         if self.library not in ("gpu", "cpu"):
             raise UsageError(f"{self.name}: no library '{self.library}'", help="gpu or cpu")
         names = Names(op)

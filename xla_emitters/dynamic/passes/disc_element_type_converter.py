@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.ir import Block, SSAValue
 
@@ -49,8 +48,6 @@ _SENSITIVE = frozenset(("rsqrt", "tanh"))
 
 @dataclass(frozen=True)
 class DiscElementTypeConverterPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "disc-element-type-converter"
 
     to: str = ""
@@ -58,7 +55,7 @@ class DiscElementTypeConverterPass(KernelPass):
     convolution: bool = True
     sensitive: bool = False
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         if self.to not in ("", *NARROW):
             raise UsageError(f"{self.name}: no mixed precision in '{self.to}'", help=f"one of: {', '.join(NARROW)}")
         names = Names(op)

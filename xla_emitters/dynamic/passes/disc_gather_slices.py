@@ -15,9 +15,6 @@ Not one of the seed's passes. Source: StableHLO specification, "dynamic_gather".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
@@ -33,13 +30,10 @@ from xla_emitters.graph.names import Names
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscGatherSlicesPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "disc-gather-slices"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         names = Names(op)
         for entry in [inner for inner in op.ops if isinstance(inner, ComputationOp) and inner.is_entry]:
             placement = Placement(entry)

@@ -14,10 +14,8 @@ Source: seed document, "DhloGpuConvPaddingLegalizationPass"; docs/decisions/14-w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.ir import SSAValue
 
@@ -35,13 +33,10 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 _MOST_SPATIAL = 2
 
 
-@dataclass(frozen=True)
 class DiscGpuConvPaddingPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "disc-gpu-conv-padding"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         names = Names(op)
         for conv in list(op.walk()):
             if isinstance(conv, DynamicConvOp):

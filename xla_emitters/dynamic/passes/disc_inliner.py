@@ -13,9 +13,6 @@ Source: seed document, "Inliner".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
@@ -24,13 +21,10 @@ from xla_emitters.graph.inlining import inline_calls
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscInlinerPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "disc-inliner"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         inline_calls(op)
         forward_tuple_elements(op)
 

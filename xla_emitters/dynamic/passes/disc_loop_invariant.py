@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, SymbolRefAttr, UnitAttr, i64
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
@@ -63,13 +62,10 @@ def _is_movable(op: HloOp) -> bool:
     return bool(op.moved_operands) and not op.number_operands
 
 
-@dataclass(frozen=True)
 class DiscLoopInvariantPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "disc-loop-invariant"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         has_entry = any(isinstance(inner, ComputationOp) and inner.is_entry for inner in op.ops)
         names = Names(op)
         proofs = Proofs(op if has_entry else None)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 
 from xla_emitters.dialects.hlo.base import HloOp
@@ -35,7 +34,7 @@ class DiscNumberRandomOpsPass(KernelPass):
 
     seed: int = 0
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         found = [inner for inner in op.walk() if isinstance(inner, HloOp) and inner.opcode in WITH_STATE]
         if not found:
             return

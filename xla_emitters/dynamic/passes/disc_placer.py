@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, TupleType
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
@@ -58,7 +57,7 @@ class DiscPlacerPass(KernelPass):
 
     i32_on_host: bool = False
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         entries = [
             computation for computation in op.ops if isinstance(computation, ComputationOp) and computation.is_entry
         ]

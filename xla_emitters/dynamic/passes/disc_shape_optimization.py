@@ -14,11 +14,9 @@ Source: docs/reference/4 1.1 (BladeDISC's shape optimization, run after nearly e
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
@@ -42,13 +40,10 @@ ERASED = frozenset(
 Key: TypeAlias = tuple[Attribute, tuple[Size, ...]]
 
 
-@dataclass(frozen=True)
 class DiscShapeOptimizationPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "disc-shape-optimization"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         computations = [computation for computation in op.ops if isinstance(computation, ComputationOp)]
         if not any(computation.is_entry for computation in computations):
             raise self.refuse(op, "no computation is the entry: nothing says what sizes are")

@@ -17,9 +17,7 @@ Source: XLA, HloCSE; BladeDISC runs MLIR's CSE before its own passes.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
@@ -54,13 +52,10 @@ MERGED = (
 )
 
 
-@dataclass(frozen=True)
 class DiscSizeCsePass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "disc-size-cse"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         names, arithmetic = Names(op), dict[ComputationOp, bool]()
         asserting = _asserting(op)
         for computation in op.ops:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
@@ -36,7 +35,7 @@ class DiscSplitLargeOpsPass(KernelPass):
 
     max_operands: int = 32
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         if self.max_operands < 2:
             raise UsageError(f"{self.name}: max-operands={self.max_operands}", help="at least 2: fewer join nothing")
         names = Names(op)

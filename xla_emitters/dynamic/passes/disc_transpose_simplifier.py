@@ -17,10 +17,7 @@ Source: BladeDISC, the pass of this name behind its convolution passes; the seed
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
@@ -44,13 +41,10 @@ Order = tuple[int, ...]
 """Result dimension k is operand dimension order[k]."""
 
 
-@dataclass(frozen=True)
 class DiscTransposeSimplifierPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "disc-transpose-simplifier"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         names = Names(op)
         for computation in op.ops:
             if isinstance(computation, ComputationOp):

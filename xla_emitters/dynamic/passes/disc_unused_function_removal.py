@@ -9,9 +9,6 @@ Source: seed document, "UnusedFunctionRemovalPass".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
@@ -23,13 +20,10 @@ from xla_emitters.dialects.hlo.computation import (
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscUnusedFunctionRemovalPass(KernelPass):
-    """See the file's head. For a module of the `hlo` dialect."""
-
     name = "disc-unused-function-removal"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         computations = [computation for computation in op.ops if isinstance(computation, ComputationOp)]
         entries = [computation for computation in computations if computation.is_entry]
         if not entries:

@@ -8,15 +8,15 @@ A kernel is a function of the convention `ptx_kernel`; where there is none, any 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Unpack
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute
 
 from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.dtypes import Array
-from xla_emitters.explore.check.any_ptx import Cluster, GivenKernel
+from xla_emitters.explore.check.any_ptx import Cluster, GivenKernel, Raising
 from xla_emitters.text.llvm_ir import raise_kernel, read_llvm_ir
 from xla_emitters.text.llvm_ir.module import LlvmFunction, LlvmModule
 from xla_emitters.text.ptx import entry_named
@@ -50,13 +50,6 @@ class LlvmIrKernel(GivenKernel):
             raise self.refused(number, f"a number of {bits_of(ir_type)} bits", array)
         return False
 
-    def raised(
-        self,
-        numbers: Sequence[int],
-        arguments: Sequence[Mapping[str, Attribute]],
-        attributes: Mapping[str, Attribute],
-        more: int,
-        cluster: Cluster,
-    ) -> ModuleOp:
+    def raised(self, numbers: Sequence[int], cluster: Cluster, **how: Unpack[Raising]) -> ModuleOp:
         """Without tensor maps: LLVM IR has copies by them as assembly alone."""
-        return raise_kernel(self.module, self.entry, arguments=arguments, attributes=attributes, more_pointers=more)
+        return raise_kernel(self.module, self.entry, **how)

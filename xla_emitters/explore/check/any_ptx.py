@@ -16,7 +16,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
@@ -119,6 +119,14 @@ def tensor_map_of(text: str) -> tuple[Place, TensorMap]:
         raise UsageError(f"'{text}' is no tensor map", stage=STAGE, help=MAP_HELP) from None
 
 
+class Raising(TypedDict):
+    """What both `raise_kernel`s take."""
+
+    arguments: Sequence[Mapping[str, Attribute]]
+    attributes: Mapping[str, Attribute]
+    more_pointers: int
+
+
 class GivenKernel(ABC):
     """One kernel of a text that somebody gave, with what the text says of it.
 
@@ -140,15 +148,8 @@ class GivenKernel(ABC):
         """Whether a parameter is a pointer that is given this array. raises DataError where the array does not fit"""
 
     @abstractmethod
-    def raised(
-        self,
-        numbers: Sequence[int],
-        arguments: Sequence[Mapping[str, Attribute]],
-        attributes: Mapping[str, Attribute],
-        more: int,
-        cluster: Cluster,
-    ) -> ModuleOp:
-        """The kernel's IR. numbers: the parameters that are no pointers; the other arguments as those of `ptx_text.raise_kernel`"""
+    def raised(self, numbers: Sequence[int], cluster: Cluster, **how: Unpack[Raising]) -> ModuleOp:
+        """The kernel's IR. numbers: the parameters that are no pointers"""
 
     def may_be_map(self, number: int) -> bool:
         """Whether a parameter can be a tensor map, or a pointer to one."""
@@ -191,9 +192,9 @@ class GivenKernel(ABC):
                 if not fits:
                     block = "x".join(map(str, wanted))
                     raise DataError(f"a block of {self.name} {message} {block} threads ({word})", stage="arguments")
-        alignment: Mapping[str, Attribute] = {"llvm.align": IntegerAttr(_PLAIN_ALIGNMENT, i64)}
-        arguments = [alignment] * (len(arrays) + more)
-        return self.raised(numbers, arguments, launch_attributes(launch), more, cluster)
+        arguments = [{"llvm.align": IntegerAttr(_PLAIN_ALIGNMENT, i64)}] * (len(arrays) + more)
+        how: Raising = {"arguments": arguments, "attributes": launch_attributes(launch), "more_pointers": more}
+        return self.raised(numbers, cluster, **how)
 
     def _placed(
         self, arrays: Sequence[Array], inside: Mapping[tuple[int, ...], Array], maps: Mapping[Place, TensorMap]
@@ -293,32 +294,21 @@ class GivenKernel(ABC):
         arrays: Sequence[Array],
         launch: LaunchDimensions,
         *,
-        shared_bytes: int = 0,
         blocks: int = 0,
         sanitize: bool = True,
-        inside: Mapping[tuple[int, ...], Array] | None = None,
-        tensor_maps: Mapping[Place, TensorMap] | None = None,
-        cluster: Cluster | None = None,
         expected: Callable[[dict[Place, Array]], str] | None = None,
+        **how: Any,
     ) -> Verdict:
         """Whether the kernel runs without a fault.
 
         blocks    how many to run, spread over the grid; 0: all
         expected  (arrays afterwards) -> what is wrong with them, or ""
+        how       other arguments of `run`
         """
         chosen = blocks_to_run(launch.blocks, blocks)
         watchers = [Sanitizer()] if sanitize else []
         try:
-            after = self.run(
-                arrays,
-                launch,
-                shared_bytes=shared_bytes,
-                watchers=watchers,
-                blocks=chosen,
-                inside=inside,
-                tensor_maps=tensor_maps,
-                cluster=cluster,
-            )
+            after = self.run(arrays, launch, watchers=watchers, blocks=chosen, **how)
         except ExecutionError as error:
             return Verdict(False, error.message, tuple(error.render().splitlines()))
         if expected is not None and (wrong := expected(after)):
@@ -375,20 +365,5 @@ class PtxKernel(GivenKernel):
     def may_be_map(self, number: int) -> bool:
         return self.entry.parameters[number].size in (8, 128)
 
-    def raised(
-        self,
-        numbers: Sequence[int],
-        arguments: Sequence[Mapping[str, Attribute]],
-        attributes: Mapping[str, Attribute],
-        more: int,
-        cluster: Cluster,
-    ) -> ModuleOp:
-        return raise_kernel(
-            self.module,
-            self.entry,
-            numbers=numbers,
-            arguments=arguments,
-            attributes=attributes,
-            more_pointers=more,
-            cluster=cluster,
-        )
+    def raised(self, numbers: Sequence[int], cluster: Cluster, **how: Unpack[Raising]) -> ModuleOp:
+        return raise_kernel(self.module, self.entry, numbers=numbers, cluster=cluster, **how)

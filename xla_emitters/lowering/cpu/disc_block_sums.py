@@ -20,10 +20,7 @@ Source: N. Higham, "The accuracy of floating point summation" (1993).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, ComplexType, FloatAttr, IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -38,13 +35,10 @@ COUNTS = (4096, 64)
 """Elements of a block, and blocks that are summed before they are added to the rest."""
 
 
-@dataclass(frozen=True)
 class DiscBlockSumsPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-block-sums"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for loop in [found for found in op.walk() if isinstance(found, scf.ForOp)]:
             step, count = constant_of(loop.step), _number_of_iterations(loop)
             if not (sums := _sums(loop)) or step is None or (count is not None and count <= COUNTS[0]):

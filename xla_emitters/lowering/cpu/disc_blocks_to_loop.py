@@ -12,9 +12,6 @@ Source: docs/reference/4 3.5; Stratton et al., "MCUDA" (2008), for kernels on CP
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Region
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -27,13 +24,10 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 INDEX = IndexType()
 
 
-@dataclass(frozen=True)
 class DiscBlocksToLoopPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-blocks-to-loop"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for function in [found for found in op.walk() if isinstance(found, FuncOp)]:
             self.function(function)
 

@@ -14,9 +14,6 @@ Source: docs/reference/4 3.7 (arguments).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IndexType, IntegerAttr, ModuleOp, UnitAttr, i64
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -29,13 +26,10 @@ SCRATCH_ALIGNMENT = 64
 """The alignment of a block's memory, in bytes."""
 
 
-@dataclass(frozen=True)
 class DiscCpuEntryPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-cpu-entry"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         variables = {found.sym_name.data: found for found in op.ops if isinstance(found, llvm.GlobalOp)}
         for function in [found for found in op.ops if isinstance(found, llvm.FuncOp) and found.body.blocks]:
             self.function(function, variables)

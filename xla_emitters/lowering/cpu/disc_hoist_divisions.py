@@ -18,9 +18,6 @@ Source: LLVM 22, LoopVectorize, whose code for a padding had other numbers than 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -32,13 +29,12 @@ from xla_emitters.rewrite.effects import UNSIGNED_DIVISIONS, is_speculatable
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscHoistDivisionsPass(KernelPass):
     """See the file's head. On kernels whose indices are computed by ops of `arith`, before branches become blocks."""
 
     name = "disc-hoist-divisions"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for loop in [found for found in op.walk(region_first=True) if isinstance(found, scf.ForOp | scf.WhileOp)]:
             for division in [found for found in loop.walk() if isinstance(found, UNSIGNED_DIVISIONS)]:
                 if not is_speculatable(division) and _is_in_branch(division, loop):

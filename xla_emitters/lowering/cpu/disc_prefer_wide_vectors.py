@@ -10,9 +10,6 @@ Source: LLVM, X86Subtarget ("prefer-vector-width"); measured.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 
 from xla_emitters.dialects.mlir import llvm
@@ -26,13 +23,12 @@ OF_CALL = 8
 """Work of a function, such as exp."""
 
 
-@dataclass(frozen=True)
 class DiscPreferWideVectorsPass(KernelPass):
     """See the file's head. On functions in the LLVM dialect."""
 
     name = "disc-prefer-wide-vectors"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for function in [found for found in op.ops if isinstance(found, llvm.FuncOp) and found.body.blocks]:
             work = accesses = 0
             for inner in function.walk():

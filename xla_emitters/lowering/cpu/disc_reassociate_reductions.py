@@ -12,9 +12,6 @@ Source: LLVM language reference, "Fast-Math Flags"; XLA's semantics of Reduce.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.utils import FastMathFlag
 
@@ -22,13 +19,10 @@ from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscReassociateReductionsPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-reassociate-reductions"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for loop in op.walk():
             if not isinstance(loop, scf.ForOp):
                 continue

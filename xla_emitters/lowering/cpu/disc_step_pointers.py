@@ -23,7 +23,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, VectorType, i8, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -38,13 +37,12 @@ from xla_emitters.rewrite.index_sums import Sums
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscStepPointersPass(KernelPass):
     """See the file's head. On kernels with pointers, while indices have the type `index`."""
 
     name = "disc-step-pointers"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for loop in [found for found in op.walk() if isinstance(found, scf.ForOp)]:
             sums, rows = Sums(loop.body.block), dict[tuple[SSAValue, Size], list[SteppedAddress]]()
             for found in loop.body.block.ops:

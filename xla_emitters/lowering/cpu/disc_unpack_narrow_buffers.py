@@ -11,10 +11,7 @@ share bytes (`element_storage`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     FixedBitwidthType,
     FunctionType,
@@ -34,13 +31,10 @@ from xla_emitters.dialects.mlir.gpu import FuncOp
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
-@dataclass(frozen=True)
 class DiscUnpackNarrowBuffersPass(KernelPass):
-    """See the file's head."""
-
     name = "disc-unpack-narrow-buffers"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for function in [found for found in op.walk() if isinstance(found, FuncOp)]:
             made = [result for found in function.walk() for result in found.results]
             buffers = [value for value in (*function.body.block.args, *made) if _is_narrow(value.type)]

@@ -24,7 +24,6 @@ from typing import cast
 
 import numpy as np
 from xdsl.builder import Builder
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
@@ -47,7 +46,7 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith, llvm
 from xla_emitters.dtypes import dtype_of
-from xla_emitters.lowering.narrow_floats import CONVERSIONS, MOVES, narrow, rounded_to_odd, widen
+from xla_emitters.lowering.narrow_floats import CONVERSIONS, MOVES, compute_wider, narrow, rounded_to_odd, widen
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 HALVES = (BFloat16Type, Float16Type)
@@ -64,12 +63,13 @@ class DiscWidenHalfFloatsPass(KernelPass):
 
     f16: bool = False
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for found in op.walk():
             self._refuse_arrays(found)
         for found in list(op.walk()):
             if found.name.startswith(("arith.", "math.")) and not isinstance(found, (*MOVES, *CONVERSIONS)):
-                _widen(found)
+                is_number = isinstance(found, arith.SIToFPOp | arith.UIToFPOp)
+                compute_wider(found, _is_half, f64 if is_number else f32)
         for found in list(op.walk()):
             if isinstance(found, CONVERSIONS):
                 self._convert(found)
@@ -153,18 +153,8 @@ class DiscWidenHalfFloatsPass(KernelPass):
         return builder.insert(arith.TruncFOp(x, target)).result
 
 
-def _widen(op: Operation) -> None:
-    """Inserts conversions around an op on halves."""
-    builder = located_builder(InsertPoint.before(op), op)
-    for number, operand in enumerate(op.operands):
-        if isinstance(operand.type, HALVES):
-            op.operands[number] = builder.insert(arith.ExtFOp(operand, f32)).result
-    if len(op.results) == 1 and isinstance(own := op.results[0].type, HALVES):
-        is_number = isinstance(op, arith.SIToFPOp | arith.UIToFPOp)
-        wide = Rewriter.replace_value_with_new_type(op.results[0], f64 if is_number else f32)
-        rounded = arith.TruncFOp(wide, own)
-        wide.replace_uses_with_if(rounded.result, lambda use: use.operation is not rounded)
-        located_builder(InsertPoint.after(op), op).insert(rounded)
+def _is_half(value_type: Attribute) -> bool:
+    return isinstance(value_type, HALVES)
 
 
 def _bfloat(builder: Builder, bits: SSAValue) -> SSAValue:

@@ -180,24 +180,9 @@ class HloCursor(TokenCursor[HloToken]):
         if start.text == "{" and (group := _FLAT_GROUP.match(self.source.text, start.start)):
             self.skip_to(group.end())
             return group[0]
-        self.advance()
         if start.text not in _CLOSERS:
-            return start.text
-        open_groups = [start]
-        while open_groups:
-            token = self.token
-            if token.kind is HloTokenKind.END:
-                opener = open_groups[-1]
-                raise self.error(f"this '{opener.text}' is not closed", opener)
-            if token.kind is HloTokenKind.PUNCTUATION:
-                if token.text in _CLOSERS:
-                    open_groups.append(token)
-                    if len(open_groups) + self.depth > MAX_NESTING:
-                        raise self.too_deep()
-                elif token.text in ")}]" and token.text != _CLOSERS[open_groups.pop().text]:
-                    raise self.unexpected(f"'{_CLOSERS[start.text]}'")
-            self.advance()
-        return self.source.text[start.start : self.previous.end]
+            return self.advance().text
+        return self.balanced(_CLOSERS, f"'{_CLOSERS[start.text]}'", MAX_NESTING - self.depth)
 
     def skip_instruction(self) -> None:
         """Consumes an instruction without checking its attributes and operands; raises ParseError where its groups do not match.

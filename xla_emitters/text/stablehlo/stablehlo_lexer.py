@@ -152,15 +152,4 @@ class StableHloCursor(TokenCursor[Token]):
         start = self.token
         if start.text not in _CLOSERS:
             raise self.unexpected(what)
-        opened = [self.advance()]
-        while opened:
-            token = self.token
-            if token.kind is StableHloTokenKind.END:
-                raise self.error(f"this '{opened[-1].text}' is not closed", opened[-1])
-            if token.kind is StableHloTokenKind.PUNCTUATION:
-                if token.text in _CLOSERS:
-                    opened.append(token)
-                elif token.text in _CLOSERS.values() and token.text != _CLOSERS[opened.pop().text]:
-                    raise self.unexpected(f"the end of the group that begins with '{start.text}'")
-            self.advance()
-        return self.source.text[start.start : self.previous.end]
+        return self.balanced(_CLOSERS, f"the end of the group that begins with '{start.text}'")

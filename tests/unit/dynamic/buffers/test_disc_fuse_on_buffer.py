@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from long_lists import but_long
 from runtime.fused_programs import CASES, Counts, fused
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import parse_ir
@@ -37,13 +36,13 @@ def fusions(module: ModuleOp) -> list[FusionOp]:
 def test_a_kernel_takes_64_arrays(count: int, wanted: int) -> None:
     """63 arguments and a result; one argument more is two kernels."""
     module = sums(count)
-    DiscFuseOnBufferPass().apply(Context(), module)
+    DiscFuseOnBufferPass().apply_to(module)
     assert len(fusions(module)) == wanted
 
 
 def test_the_limit_is_an_option() -> None:
     module = sums(6)
-    DiscFuseOnBufferPass(most_buffers=3).apply(Context(), module)
+    DiscFuseOnBufferPass(most_buffers=3).apply_to(module)
     assert len(fusions(module)) == 5
 
 
@@ -79,7 +78,7 @@ def folded(count: int) -> ModuleOp:
 def test_a_thread_computes_an_op_at_15_places_at_most(count: int, wanted: int) -> None:
     """Four steps are at 1, 2, 4 and 8 places; the fifth would be at 16."""
     module = folded(count)
-    DiscFuseOnBufferPass().apply(Context(), module)
+    DiscFuseOnBufferPass().apply_to(module)
     assert len(fusions(module)) == wanted
 
 
@@ -99,7 +98,7 @@ def test_one_op_may_read_an_array_at_many_places(count: int, wanted: int) -> Non
         }}""",
         "<test>",
     )
-    DiscFuseOnBufferPass().apply(Context(), module)
+    DiscFuseOnBufferPass().apply_to(module)
     assert len(fusions(module)) == wanted
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -47,23 +46,21 @@ module @m {
 """.lstrip()
 
 
-@dataclass(frozen=True)
 class SwapsOperands(KernelPass):
     """Operands of the first subtraction or division are exchanged, on tensors, on buffers, in loops."""
 
     name = "swaps-operands"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         kinds = HloOp | lmhlo.BufferOp | arith.SubfOp | llvm.FSubOp
         each = next(each for each in op.walk() if isinstance(each, kinds) and "sub" in each.name)
         each.operands[0], each.operands[1] = each.operands[1], each.operands[0]
 
 
-@dataclass(frozen=True)
 class AddsInsteadOfSubtracts(KernelPass):
     name = "adds-instead-of-subtracts"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         found = next((each for each in op.walk() if isinstance(each, arith.SubfOp)), None)
         if found is not None:
             added = arith.AddfOp(found.lhs, found.rhs)
@@ -71,20 +68,18 @@ class AddsInsteadOfSubtracts(KernelPass):
             Rewriter.replace_op(found, added)
 
 
-@dataclass(frozen=True)
 class LosesAStore(KernelPass):
     name = "loses-a-store"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         stores = [each for each in op.walk() if isinstance(each, memref.StoreOp)]
         Rewriter.erase_op(stores[-1])
 
 
-@dataclass(frozen=True)
 class KeepsABuffer(KernelPass):
     name = "keeps-a-buffer"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         Rewriter.erase_op(next(each for each in op.walk() if isinstance(each, memref.DeallocOp)))
 
 
@@ -288,13 +283,12 @@ def test_a_pass_on_tensors_whose_result_cannot_be_run(monkeypatch: pytest.Monkey
     assert culprit.blame.diff
 
 
-@dataclass(frozen=True)
 class ReadsTheOtherParameter(KernelPass):
     """The entry's root reads the second parameter."""
 
     name = "reads-the-other-parameter"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         entry = next(each for each in op.ops if isinstance(each, ComputationOp) and each.is_entry)
         root = entry.root.owner
         assert isinstance(root, Operation)

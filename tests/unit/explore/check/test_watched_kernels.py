@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 from in_process import written
-from xdsl.context import Context
 from xdsl.dialects.builtin import FloatAttr, ModuleOp, f32
 
 from xla_emitters.dialects.mlir import arith
@@ -42,25 +40,23 @@ module @m {
 LOOP = Path(__file__).parents[3] / "corpus" / "stablehlo" / "loop.mlir"
 
 
-@dataclass(frozen=True)
 class SwapsOperands(KernelPass):
     """x - y becomes y - x in each kernel."""
 
     name = "swaps-operands"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for each in op.walk():
             if isinstance(each, arith.SubfOp):
                 each.operands[0], each.operands[1] = each.operands[1], each.operands[0]
 
 
-@dataclass(frozen=True)
 class TakesMore(KernelPass):
     """In kernels of negations -x becomes x - 1."""
 
     name = "takes-more"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def apply_to(self, op: ModuleOp) -> None:
         for each in [found for found in op.walk() if isinstance(found, arith.NegfOp)]:
             one = arith.ConstantOp(FloatAttr(1.0, f32))
             block = each.parent_block()

@@ -41,14 +41,14 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
-from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, Pure
+from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.attributes import UNIT, integer
 from xla_emitters.dialects.mlir.directives import numbered_word
 from xla_emitters.dialects.mlir.llvm.metadata import DereferenceableAttr
 from xla_emitters.dialects.op_definition import op_definition
-from xla_emitters.dialects.quick_op import QuickOp
+from xla_emitters.dialects.quick_op import PureOp, QuickOp
 
 DYNAMIC_INDEX = upstream.GEP_USE_SSA_VAL
 """In a getelementptr's constant indices: the index is an operand."""
@@ -77,7 +77,7 @@ _WRAP_FLAGS = {"inbounds": 3, "nusw": 2, "nuw": 4}
 
 
 @op_definition
-class GEPOp(QuickOp):
+class GEPOp(PureOp):
     """`llvm.getelementptr inbounds %p[%i, 1] : (!llvm.ptr, i32) -> !llvm.ptr, !llvm.array<4 x f32>`: an address.
 
     The first index counts whole elements of `elem_type`, the others select a part of one. `noWrapFlags` is 3 for `inbounds` (it implies
@@ -92,8 +92,6 @@ class GEPOp(QuickOp):
     noWrapFlags = prop_def(IntegerAttr[I32], default_value=integer(0, 32))
     rawConstantIndices = prop_def(DenseArrayBase.constr(i32))
     result = result_def(LLVMPointerType | VectorType[LLVMPointerType])
-
-    traits = traits_def(Pure())
 
     def __init__(
         self,

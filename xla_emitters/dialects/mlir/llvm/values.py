@@ -65,7 +65,7 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.directives import Derived, numbered_word, truth_type
 from xla_emitters.dialects.mlir.op_rows import op_of_family
 from xla_emitters.dialects.op_definition import op_definition
-from xla_emitters.dialects.quick_op import QuickOp
+from xla_emitters.dialects.quick_op import PureOp, QuickOp
 
 FLOAT = AnyFloatConstr | VectorType.constr(AnyFloatConstr)
 """A float or a vector of floats."""
@@ -134,14 +134,12 @@ class ConstantOp(QuickOp, HasFolderInterface):
         return (self.value,)
 
 
-class SourceOp(QuickOp):
+class SourceOp(PureOp):
     """`llvm.mlir.poison : vector<4xbf16>`: a value that is given by its type."""
 
     res = result_def()
 
     assembly_format = "attr-dict `:` type($res)"
-
-    traits = traits_def(Pure())
 
     def __init__(self, result_type: Attribute):
         super().__init__(result_types=[result_type])
@@ -152,7 +150,7 @@ PoisonOp = op_of_family(SourceOp, "llvm.mlir.poison")
 
 
 @op_definition
-class FreezeOp(QuickOp):
+class FreezeOp(PureOp):
     """`llvm.freeze %x : f32`: the value, or an arbitrary fixed one if it is poison."""
 
     name = "llvm.freeze"
@@ -163,14 +161,12 @@ class FreezeOp(QuickOp):
 
     assembly_format = "$val attr-dict `:` type($val)"
 
-    traits = traits_def(Pure())
-
     def __init__(self, value: SSAValue | Operation):
         super().__init__(operands=[value], result_types=[SSAValue.get(value).type])
 
 
 @op_definition
-class ExtractElementOp(QuickOp):
+class ExtractElementOp(PureOp):
     """`llvm.extractelement %v[%i : i32] : vector<4xbf16>`"""
 
     name = "llvm.extractelement"
@@ -181,8 +177,6 @@ class ExtractElementOp(QuickOp):
     res = result_def(ELEMENT)
 
     assembly_format = "$vector `[` $position `:` type($position) `]` attr-dict `:` type($vector)"
-
-    traits = traits_def(Pure())
 
     def __init__(self, vector: SSAValue | Operation, position: SSAValue | Operation):
         vector_type = SSAValue.get(vector).type
@@ -196,7 +190,7 @@ def _predicate(words: Sequence[str]) -> type[CustomDirective]:
     )
 
 
-class CompareOp(QuickOp):
+class CompareOp(PureOp):
     """`llvm.icmp "slt" %a, %b : i32`: the predicate is stored as its number."""
 
     T: ClassVar = VarConstraint("T", AnyAttr())
@@ -208,8 +202,6 @@ class CompareOp(QuickOp):
     PREDICATES: ClassVar[tuple[str, ...]]
 
     assembly_format = "custom<Predicate>($predicate) $lhs `,` $rhs attr-dict `:` type($lhs)"
-
-    traits = traits_def(Pure())
 
     def __init__(self, lhs: SSAValue | Operation, rhs: SSAValue | Operation, predicate: str):
         super().__init__(
@@ -259,7 +251,7 @@ class FCmpOp(CompareOp):
 
 
 @op_definition
-class SelectOp(QuickOp):
+class SelectOp(PureOp):
     """`llvm.select %c, %a, %b : i1, f32`"""
 
     name = "llvm.select"
@@ -273,8 +265,6 @@ class SelectOp(QuickOp):
 
     assembly_format = "$cond `,` $lhs `,` $rhs attr-dict `:` type($cond) `,` type($res)"
     irdl_options = (ParsePropInAttrDict(),)
-
-    traits = traits_def(Pure())
 
     def __init__(self, cond: SSAValue | Operation, lhs: SSAValue | Operation, rhs: SSAValue | Operation):
         super().__init__(operands=[cond, lhs, rhs], result_types=[SSAValue.get(lhs).type])
@@ -295,7 +285,7 @@ class Overflow(CustomDirective):
 
 
 @op_definition
-class TruncOp(QuickOp):
+class TruncOp(PureOp):
     """`llvm.trunc %a overflow<nsw> : i32 to i16`; nsw is flag 1, nuw 2."""
 
     name = "llvm.trunc"
@@ -306,8 +296,6 @@ class TruncOp(QuickOp):
 
     assembly_format = "$arg custom<Overflow>($overflowFlags) attr-dict `:` type($arg) `to` type($res)"
     custom_directives = (Overflow,)
-
-    traits = traits_def(Pure())
 
     def __init__(self, arg: SSAValue | Operation, res_type: Attribute, overflow: OverflowAttr | None = None):
         super().__init__(
@@ -329,12 +317,10 @@ def _bits(converted: Attribute) -> int:
     return converted.bitwidth
 
 
-class CastOp(QuickOp):
+class CastOp(PureOp):
     """A conversion of scalars or vectors: `llvm.fptosi %x : f32 to i32`"""
 
     assembly_format = "$arg attr-dict `:` type($arg) `to` type($result)"
-
-    traits = traits_def(Pure())
 
     def __init__(self, arg: SSAValue | Operation, res_type: Attribute):
         super().__init__(operands=[arg], result_types=[res_type])
