@@ -10,6 +10,7 @@ whose address is at byte 16 of that. `rN` of the outputs is what pointer N's arr
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -93,6 +94,7 @@ def _read(
     if (source := arrays_source(inputs)) is not None:
         arrays = load_given(source, "p", numbers)
         inside = {place_of(name[1:]): array for name, array in load_matching(source, INSIDE).items()}
+        kernel = kernel.filled(load_matching(source, "|".join(map(re.escape, kernel.variables))))
     for number in sorted(without):
         arrays.insert(number, np.zeros(128, np.uint8))
     how = {"shared_bytes": shared, "cluster": cluster, "inside": inside, "tensor_maps": maps}
