@@ -4,7 +4,8 @@
     xla-emitters check scale.ptx --launch 32x128 --inputs in.npz
 
 `pN` of the inputs is parameter N: an array for a pointer, as it is before; an array without dimensions for a number. `pN+16` is the array
-whose address is at byte 16 of that. `rN` of the outputs is what pointer N's array holds afterwards, `rN+16` that of the other one.
+whose address is at byte 16 of that. Any other name is that of a variable of the module. `rN` of the outputs is what pointer N's array holds
+afterwards, `rN+16` that of the other one.
 """
 
 from __future__ import annotations
