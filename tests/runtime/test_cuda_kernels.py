@@ -1,7 +1,8 @@
-"""Kernels that NVIDIA's compiler made of CUDA C++ have NumPy's numbers, and no fault: tests/corpus/cuda."""
+"""Kernels that compilers made of CUDA C++ and of Python have NumPy's numbers, and no fault: tests/corpus/cuda, tests/corpus/python_ptx."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from xla_emitters.dialects.mlir.tensor_maps import TensorMap
 from xla_emitters.explore.check.any_ptx import Place, PtxKernel, launch_of
 
-CUDA = Path(__file__).parents[1] / "corpus" / "cuda"
+CORPUS = Path(__file__).parents[1] / "corpus"
 I32, F16, F32 = np.int32, np.float16, np.float32
 Array = np.ndarray[Any, Any]
 
@@ -26,6 +28,8 @@ class Launched:
     wanted: Mapping[Place, Array]
     inside: Mapping[tuple[int, ...], Array] = field(default_factory=dict[tuple[int, ...], Array])
     rtol: float = 0.0
+    variables: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    maps: Mapping[Place, TensorMap] = field(default_factory=dict[Place, TensorMap])
 
 
 def numbers(*shape: int, seed: int = 0) -> Array:
@@ -101,15 +105,66 @@ def wide() -> Launched:
     return Launched("1x64", arguments, {1: exact, 3: np.sin(angles.astype(float))}, rtol=2**-22)
 
 
+def chain() -> Launched:
+    x, left = np.arange(512, dtype=I32), np.eye(1, 9, dtype=I32)[0]
+    return Launched("8x64", [left, x, np.zeros_like(x)], {2: x.cumsum()})
+
+
+def grid() -> Launched:
+    x, weights = numbers(512).astype(F32), numbers(3, seed=1).astype(F32)
+
+    def weighted(y: Array) -> Array:
+        return weights[0] * np.roll(y, 1).astype(float) + weights[1] * y.astype(float) + weights[2] * np.roll(y, -1)
+
+    once = weighted(x)
+    arguments = [x, np.zeros_like(x), np.zeros_like(x), I32(512)]
+    return Launched("8x64", arguments, {2: weighted(once)}, rtol=1e-3, variables={"weights": weights})
+
+
+def numba_grid() -> Launched:
+    m, nowhere = np.zeros((6, 128), I32), np.int64(0)
+    sizes = [nowhere, nowhere, *map(np.int64, (m.size, 4)), m, *map(np.int64, (*m.shape, *m.strides))]
+    return Launched("4x32", sizes, {4: np.repeat(np.arange(6)[:, None], 128, axis=1)})
+
+
+def warp_softmax() -> Launched:
+    x = numbers(3, 200).astype(F32)
+    powers = np.exp(x.astype(float))
+    described = bytes_of(np.zeros(2, np.uint64), np.array([3, 200, 0, 0, 800, 4, 0, 0, 2, 0], I32))
+    bounds = bytes_of(np.array([3, 1], I32), np.array([3 * 256, 256]))
+    inside: dict[tuple[int, ...], Array] = {(1, 0): x, (2, 0): np.zeros_like(x)}
+    wanted: dict[Place, Array] = {(2, 0): powers / powers.sum(axis=1, keepdims=True)}
+    return Launched("3x256+64", [bounds, described, described], wanted, inside, rtol=1e-5)
+
+
+def mosaic_sum() -> Launched:
+    x, y, of_all = numbers(256).astype(F32), numbers(256, seed=1).astype(F32), TensorMap(box=(256,))
+    arguments = [np.zeros(256, F32), np.zeros(256, np.uint8)]
+    inside: dict[tuple[int, ...], Array] = {(1, 0): x, (1, 128): y}
+    return Launched("1x128+3080", arguments, {0: x + y}, inside, maps=dict.fromkeys(inside, of_all))
+
+
+def tinygrad_product() -> Launched:
+    x, y = numbers(32, 32).astype(F32), numbers(32, 32, seed=1).astype(F32)
+    return Launched("32,32x16", [np.zeros_like(x), x, y], {0: x.astype(float) @ y}, rtol=1e-3)
+
+
 KERNELS: dict[str, Callable[[], Launched]] = {
-    made.__name__: made for made in (scan, cluster, pipeline, halves, calls, structure, last_block, lock, wide)
+    made.__name__: made
+    for made in (scan, cluster, pipeline, halves, calls, structure, last_block, lock, wide, chain, grid)
+}
+OF_PYTHON: dict[str, Callable[[], Launched]] = {
+    made.__name__: made for made in (numba_grid, warp_softmax, mosaic_sum, tinygrad_product)
 }
 
 
-@pytest.mark.parametrize("name", KERNELS)
+def file_of(name: str) -> Path:
+    return CORPUS / ("cuda" if name in KERNELS else "python_ptx") / f"{name}.ptx"
+
+
+@pytest.mark.parametrize("name", KERNELS | OF_PYTHON)
 def test_numbers_are_numpys_and_there_is_no_fault(name: str) -> None:
-    given, file = KERNELS[name](), CUDA / f"{name}.ptx"
-    kernel = PtxKernel.read(file.read_text(), file.name)
+    given = (KERNELS | OF_PYTHON)[name]()
     launch, shared, _ = launch_of(given.launch)
 
     def expected(after: dict[Place, Array]) -> str:
@@ -117,6 +172,38 @@ def test_numbers_are_numpys_and_there_is_no_fault(name: str) -> None:
             np.testing.assert_allclose(after[place], wanted, rtol=given.rtol)
         return ""
 
-    verdict = kernel.check(given.arguments, launch, shared_bytes=shared, inside=given.inside, expected=expected)
+    kernel = PtxKernel.read(file_of(name).read_text(), f"{name}.ptx").filled(given.variables)
+    verdict = kernel.check(
+        given.arguments,
+        launch,
+        shared_bytes=shared,
+        inside=given.inside,
+        tensor_maps=given.maps,
+        expected=expected,
+    )
     assert verdict.ok, verdict.details
-    assert KERNELS.keys() == {found.stem for found in CUDA.glob("*.cu")}
+
+
+def test_each_kernel_is_tried() -> None:
+    assert KERNELS.keys() == {found.stem for found in (CORPUS / "cuda").glob("*.cu")}
+    assert OF_PYTHON.keys() == {found.stem for found in (CORPUS / "python_ptx").glob("*.py")}
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "found"),
+    [
+        ("chain", r"bar\.sync", "a race"),
+        ("chain", r"cp\.async\.wait_all", "a race"),
+        ("numba_grid", r"call\.uni \(retval0\), *\n\s*cudaCGSynchronize", "a race"),
+        ("warp_softmax", r"bar\.sync", "a race"),
+        ("mosaic_sum", r"fence\.proxy\.async", "without fence.proxy.async"),
+        ("tinygrad_product", r"bar\.sync", "a race"),
+    ],
+)
+def test_an_instruction_that_is_left_out_is_found(name: str, line: str, found: str) -> None:
+    given = (KERNELS | OF_PYTHON)[name]()
+    file, (launch, shared, _) = file_of(name), launch_of(given.launch)
+    text = re.sub(rf"\b{line}[^;]*;", "", file.read_text())
+    kernel = PtxKernel.read(text, file.name).filled(given.variables)
+    verdict = kernel.check(given.arguments, launch, inside=given.inside, tensor_maps=given.maps, shared_bytes=shared)
+    assert found in verdict.details[0]

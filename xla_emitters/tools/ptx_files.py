@@ -4,12 +4,14 @@
     xla-emitters check scale.ptx --launch 32x128 --inputs in.npz
 
 `pN` of the inputs is parameter N: an array for a pointer, as it is before; an array without dimensions for a number. `pN+16` is the array
-whose address is at byte 16 of that. `rN` of the outputs is what pointer N's array holds afterwards, `rN+16` that of the other one.
+whose address is at byte 16 of that. Any other name is that of a variable of the module. `rN` of the outputs is what pointer N's array holds
+afterwards, `rN+16` that of the other one.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -93,6 +95,7 @@ def _read(
     if (source := arrays_source(inputs)) is not None:
         arrays = load_given(source, "p", numbers)
         inside = {place_of(name[1:]): array for name, array in load_matching(source, INSIDE).items()}
+        kernel = kernel.filled(load_matching(source, "|".join(map(re.escape, kernel.variables))))
     for number in sorted(without):
         arrays.insert(number, np.zeros(128, np.uint8))
     how = {"shared_bytes": shared, "cluster": cluster, "inside": inside, "tensor_maps": maps}

@@ -64,6 +64,25 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("files")
+def test_a_variable_of_the_module_is_given_by_its_name() -> None:
+    """As a program copies to a symbol before it launches the kernel."""
+    text = TEXT.replace(".visible .entry", ".const .align 4 .f32 factor;\n.visible .entry").replace(
+        "%f2, %f1;", "%f2, %f4;"
+    )
+    Path("scale.ptx").write_text(
+        text.replace("%f<4>", "%f<5>").replace("setp.ge", "ld.const.f32 %f4, [factor]; setp.ge")
+    )
+    given = dict(np.load("in.npz"))
+    np.savez("in.npz", **given, factor=np.float32(7))
+    words = ["scale.ptx", "--launch", "8x128", "--inputs", "in.npz"]
+    printed("run", *words, "--outputs", "out.npz")
+    np.testing.assert_array_equal(np.load("out.npz")["r1"], np.arange(1000) * 7)
+    np.savez("in.npz", **given, factor=np.zeros(3))
+    code, out, error = called("check", *words)
+    assert (code, "the variable factor has 4 bytes, but the array is float64[3]" in out + error) == (1, True)
+
+
+@pytest.mark.usefixtures("files")
 def test_a_kernel_is_run() -> None:
     words = ["run", "scale.ptx", "--launch", "8x128", "--inputs", "in.npz", "--outputs", "out.npz", "--access-report"]
     out = printed(*words)

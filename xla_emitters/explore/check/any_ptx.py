@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any, TypeAlias, TypedDict, Unpack
 
@@ -40,7 +41,7 @@ from xla_emitters.support.limits import iteration_limit
 from xla_emitters.support.source import Source
 from xla_emitters.text.ptx import entry_named, raise_kernel, read_ptx
 from xla_emitters.text.ptx.op_builder import TYPES
-from xla_emitters.text.ptx.syntax import PtxFunction, PtxModule
+from xla_emitters.text.ptx.syntax import PtxFunction, PtxLiteral, PtxModule
 
 STAGE = "ptx"
 HELP = "--launch GX[,GY,GZ]xBX[,BY,BZ][+SHARED][/CX[,CY,CZ]], such as 24576x128, 16,8x32,4+4096, or 64x128/2 in clusters of 2 blocks"
@@ -133,6 +134,7 @@ class GivenKernel(ABC):
     name, start, end  of the kernel in its source
     parameters        the name of each, and its type as the text spells it
     bounds            `reqntid`, `maxntid` and `reqnctapercluster`, as far as they are there
+    variables         names of the module's variables that may be given, as a program copies to a symbol
     """
 
     source: Source
@@ -142,6 +144,11 @@ class GivenKernel(ABC):
     parameters: Sequence[tuple[str, str]]
     bounds: Mapping[str, tuple[int, ...]]
     remarks: Sequence[str] = ()
+    variables: Sequence[str] = ()
+
+    def filled(self, values: Mapping[str, Array]) -> GivenKernel:
+        """The kernel where these variables hold these arrays at first. raises DataError for one of another size"""
+        return self
 
     @abstractmethod
     def is_pointer(self, number: int, array: Array) -> bool:
@@ -339,12 +346,25 @@ class PtxKernel(GivenKernel):
         self.module, self.entry, self.source, self.remarks = module, entry, module.source, module.remarks
         self.name, self.start, self.end, self.bounds = entry.name, entry.start, entry.end, entry.bounds
         self.parameters = [(parameter.name, f".{parameter.type}") for parameter in entry.parameters]
+        self.variables = [name for name, each in module.variables.items() if each.space in ("const", "global")]
 
     @staticmethod
     def read(text: str, file: str, entry: str = "") -> PtxKernel:
         """The kernel of that name, or the only one. raises ParseError, DataError"""
         module = read_ptx(text, file)
         return PtxKernel(module, entry_named(module, entry or None))
+
+    def filled(self, values: Mapping[str, Array]) -> PtxKernel:
+        held = dict(self.module.variables)
+        for name, array in values.items():
+            if array.nbytes != held[name].size:
+                message = f"the variable {name} has {held[name].size} bytes, but the array is {array.dtype}{list(array.shape)}"
+                raise DataError(message, stage="arguments")
+            numbers = tuple(map(PtxLiteral, array.tobytes()))
+            held[name] = replace(
+                held[name], type="b8", count=array.nbytes, align=held[name].alignment, values=numbers, is_extern=False
+            )
+        return PtxKernel(replace(self.module, variables=held), self.entry)
 
     def is_pointer(self, number: int, array: Array) -> bool:
         """A pointer is of 64 bits, and its array has dimensions."""

@@ -28,6 +28,8 @@ SEVERAL = ((1 << THREAD_BITS) - 1) << OP_BITS
 """In the thread bits of a stamp (threads count from 1): several threads of the block."""
 OF_WARP = 1025
 """In the thread bits, this and the number of a warp: several threads of it."""
+_WARPS = np.append((np.arange(OF_WARP) - 1) // WARP_SIZE, np.arange((1 << THREAD_BITS) - OF_WARP))
+"""What the thread bits of a stamp say -> the warp of these threads."""
 SEVERAL_BLOCKS = (1 << BLOCK_SHIFT + BLOCK_BITS) - 1
 """The stamp for threads of several blocks: it conflicts with every lane."""
 _WHO = ((1 << BLOCK_BITS) - 1 << BLOCK_SHIFT) | SEVERAL
@@ -187,8 +189,7 @@ def block_and_epoch(stamps: Array) -> tuple[Array, Array]:
 
 def warps_of(stamps: Array) -> Array:
     """The warp of a stamp's thread or threads; another number for threads of several warps."""
-    threads = (stamps & SEVERAL) >> OP_BITS
-    return np.where(threads < OF_WARP, (threads - 1) // WARP_SIZE, threads - OF_WARP)
+    return _WARPS[(stamps & SEVERAL) >> OP_BITS]
 
 
 def of_warp(stamps: Array) -> Array:

@@ -263,6 +263,7 @@ class BlockNode:
     polls    whether that op may also say that it waited in vain
     asks     whether it has atomic accesses
     ends     whether lanes that come here have nothing left to do: the others need not wait for them
+    of_all   whether all barriers of the graph are of whole blocks
     """
 
     body: BlockCode
@@ -272,6 +273,7 @@ class BlockNode:
     polls: bool = False
     asks: bool = False
     ends: bool = False
+    of_all: bool = False
 
 
 @dataclass
@@ -298,7 +300,8 @@ class BlockGraph:
                 node, lanes = self.nodes[number], waiting[number]
                 assert lanes is not None
                 waiting[number] = None
-                machine.may_stall, machine.retried = node.wait is not None, stalls.take(number)
+                machine.may_stall, machine.retried = node.wait is not None and not node.of_all, stalls.take(number)
+                machine.may_hold = node.wait is not None and node.of_all and not machine.gives_up and machine.calls == 1
                 if machine.gives_up and node.wait is not None:
                     rounds.op = node.wait
                 machine.active = entered if lanes is all_lanes else lanes
@@ -318,7 +321,7 @@ class BlockGraph:
                 machine.checks_stamps = checks_stamps and lanes is all_lanes
                 before = [frame[slot] for slot in node.shared]
                 node.body.run_steps(machine, frame)
-                machine.may_stall = machine.gives_up = False
+                machine.may_stall = machine.may_hold = machine.gives_up = False
                 if (left := machine.stalled) is not None:
                     machine.stalled, lanes = None, lanes & ~left
                     waiting[number] = left
@@ -591,7 +594,8 @@ class FrameSlots:
         blocks = loops_together(reachable(region))
         numbers = {block: number for number, block in enumerate(blocks)}
         waits = {block: _wait_of(block) for block in blocks}
-        if all(wait is None or isinstance(wait, nvvm.Barrier0Op) for wait in waits.values()):
+        of_all = all(wait is None or isinstance(wait, nvvm.Barrier0Op) for wait in waits.values())
+        if of_all and not any(map(_is_atomic, (op for block in blocks for op in block.ops))):
             # Where all threads meet at once, one that does not come is found at once.
             waits = dict.fromkeys(blocks)
         nodes: list[BlockNode] = []
@@ -608,7 +612,7 @@ class FrameSlots:
             branch = self._branch(block, numbers)
             polls = wait is not None and isinstance(wait, llvm.CallIntrinsicOp) and "cluster" not in wait.intrin.data
             ends, asks = _only_returns(block), any(map(_is_atomic, block.ops))
-            nodes.append(BlockNode(body, branch, self.slots(results), wait, polls, asks, ends))
+            nodes.append(BlockNode(body, branch, self.slots(results), wait, polls, asks, ends, of_all))
         return BlockGraph(nodes)
 
     def _branch(self, block: Block, numbers: dict[Block, int]) -> BlockEnd:

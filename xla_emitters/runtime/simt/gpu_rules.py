@@ -10,12 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
-from xla_emitters.dialects.mlir import gpu
+from xla_emitters.dialects.mlir import gpu, llvm
 from xla_emitters.dialects.mlir.gpu import ShuffleOp
 from xla_emitters.dialects.ranges import range_of_value
 from xla_emitters.dtypes import Array
+from xla_emitters.rewrite.effects import is_pure
 from xla_emitters.rewrite.kernel_entry import DIMENSIONS
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Rules
@@ -131,14 +132,29 @@ def check_warps(machine: Machine, op: Operation, members: Array, awaited: Array 
     machine.memory.refuse(op, absent, None, "is not reached with the other threads of the warp")
 
 
+def _may_be_dropped(value: SSAValue, depth: int = 4) -> bool:
+    """Whether every use of a value is one of two values of a select, or arithmetic for such."""
+    for use in value.uses:
+        user = use.operation
+        if isinstance(user, llvm.SelectOp):
+            if not use.index:
+                return False
+        elif not depth or not user.results or not is_pure(user):
+            return False
+        elif not all(_may_be_dropped(result, depth - 1) for result in user.results):
+            return False
+    return True
+
+
 def check_sources(machine: Machine, op: Operation, source: Array, valid: Array) -> None:
     """Tells watchers which active lanes would take a value from an inactive lane.
 
-    Lanes that the block does not have are left out: their values are poison, which reductions over less than a warp drop.
+    Lanes that the block does not have are left out: their values are poison, which reductions over less than a warp drop. So are all where
+    a select takes the value: it has the choice to drop it, as reductions of some lanes of a warp do.
 
     source, valid   as for `exchanged`
     """
-    if not machine.memory.watchers or machine.active is None:
+    if not machine.memory.watchers or machine.active is None or all(_may_be_dropped(each) for each in op.results):
         return
     threads = thread_numbers(machine)
     place = np.where(valid, threads - threads % WARP_SIZE + source, threads)
@@ -180,6 +196,12 @@ def meet(machine: Machine, op: Operation) -> None:
         apart = active.any(axis=1, keepdims=True) & ~active
         if (ended := ended_warps(machine)) is not None:
             apart &= ~ended.repeat(WARP_SIZE, axis=1)[:, : machine.launch.threads]
+        if machine.may_hold and apart.any():
+            machine.stalled = active & apart.any(axis=1, keepdims=True)
+            machine.active = active & ~machine.stalled
+            if not machine.active.any():
+                return
+            apart = np.zeros_like(apart)
         machine.memory.refuse(op, apart, None, "is not reached with the other threads of the block")
     machine.memory.changes += 1
     machine.memory.tell(Watcher.barrier, machine.active)

@@ -65,6 +65,7 @@ class Machine:
     known          results of calls, so that equal ones are computed once
     calls          how many calls run, one in another
     may_stall      whether the op that runs may leave lanes behind: it waits, at the start of a block
+    may_hold       whether a barrier of whole blocks may: a thread that it misses may wait for another block
     retried        lanes that it left behind before
     stalled        lanes that it leaves behind: they run it again when memory has changed
     gives_up       whether it must not leave any behind: nothing else can run
@@ -80,6 +81,7 @@ class Machine:
     known: KnownResults = field(default_factory=KnownResults)
     calls: int = 0
     may_stall: bool = False
+    may_hold: bool = False
     retried: Array | None = None
     stalled: Array | None = None
     gives_up: bool = False

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
+from math import prod
 from typing import Any, TypeVar
 
 import numpy as np
@@ -49,7 +50,7 @@ def shape_of(value_type: Attribute) -> tuple[int, ...]:
 
 def count_of(value_type: Attribute) -> int:
     """Elements of a vector; 1 for a scalar."""
-    return int(np.prod(shape_of(value_type)))
+    return prod(shape_of(value_type))
 
 
 def elements_of(value: Value) -> Elements:

@@ -31,7 +31,8 @@ from xla_emitters.text.ptx.threads import of_rank
 def cp_async(
     e: OpBuilder, i: Instruction, to: Operand | None, of: Operand | None, size: int, *more: Operand | None
 ) -> None:
-    """The operand after the size is how many bytes there are, zeros follow them; or a predicate: there are none."""
+    """The operand after the size is how many bytes there are, zeros follow them; or a predicate: there are none. A policy is the last."""
+    more = more[: len(more) - ("L2::cache_hint" in i.parts)]
     values = [e.pointer(to, "shared"), e.pointer(of, "global")]
     if more and isinstance(more[0], Register) and more[0].type == "pred":
         values.append(e.add(llvm.SelectOp(e.read(more[0], i1), e.constant(i32, 0), e.constant(i32, size))))

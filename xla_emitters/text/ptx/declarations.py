@@ -205,6 +205,9 @@ class Declarations:
                     raise cursor.error(f"'{name.text}' has more than {MOST_BYTES} bytes", name)
             if is_array and not count and not (is_extern or cursor.at("=")) and space in ("shared", "global", "const"):
                 raise cursor.error(f"'{name.text}' without a number of elements must be .extern", name)
+            if not is_array and (space, element) == ("shared", "b8") and align > 1:
+                # LLVM prints MLIR's dynamic shared memory, an array of no bytes, without brackets; a byte is aligned to 1, or `.u8`.
+                count, is_array = 0, True
             if cursor.at("=") and space not in ("global", "const"):
                 raise cursor.error(f"'{name.text}' in .{space} has no initial value: .global and .const have", name)
             values = self.initial_values(name, count) if cursor.accept("=") else None

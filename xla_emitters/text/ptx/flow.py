@@ -4,7 +4,8 @@
            └───────────────────────────────^                and it is still read
 
 An instruction under a guard that may not be computed elsewhere (an access, a barrier, a call) is a block of its own. So is each that waits
-for other threads, where a kernel has one beside barriers of the whole block: threads wait at the start of a block.
+for other threads, where a kernel has one beside barriers of the whole block, or may wait for other blocks: threads wait at the start of a
+block.
 Source: Cytron et al., "Efficiently computing static single assignment form and the control dependence graph" (1991), pruned by liveness.
 """
 
@@ -56,6 +57,11 @@ class PtxBlock:
 ENDS = ("bra", "brx", "ret", "exit")
 
 
+def _polls(item: Instruction) -> bool:
+    """Whether a loop around it may wait for what another block writes."""
+    return item.stem == "atom" or (item.stem == "ld" and not {"acquire", "relaxed", "volatile"}.isdisjoint(item.parts))
+
+
 class Flow:
     """The nodes of a function that can be reached, the entry first.
 
@@ -88,7 +94,9 @@ class Flow:
 
     def _has_waits(self) -> bool:
         items = [each for each in self.function.body or () if isinstance(each, Instruction) and each.stem not in ENDS]
-        return any(row_of(self.source, item).waits and item.operands != (PtxLiteral(0),) for item in items)
+        return any(
+            _polls(item) or (row_of(self.source, item).waits and item.operands != (PtxLiteral(0),)) for item in items
+        )
 
     def _split(self) -> PtxBlock:
         # A branch to the first label goes to the node after the entry, which nothing branches to.

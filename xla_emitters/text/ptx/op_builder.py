@@ -27,10 +27,11 @@ from xla_emitters.dialects.mlir import llvm, nvvm
 from xla_emitters.dialects.mlir.data_layout import bits_of
 from xla_emitters.errors import ParseError, Unsupported
 from xla_emitters.text.ptx.syntax import (
+    BUILT_IN,
     RESERVED,
-    RESERVED_SHARED,
     SIZES,
     TYPES,
+    WORKSPACE,
     Address,
     Instruction,
     Negated,
@@ -126,7 +127,7 @@ class OpBuilder:
         self.current: dict[Register, SSAValue | PtxLiteral] = {}
         self.undo: list[tuple[dict[Any, Any], Any, Any]] = []
         self.variables = {
-            RESERVED: RESERVED_SHARED,
+            **BUILT_IN,
             **module.variables,
             **{each.name: each for each in function.variables},
         }
@@ -319,6 +320,10 @@ class OpBuilder:
             return self.intrinsic(f"read.{word}", [], ir_type)
         if name == "is_explicit_cluster":
             return self.constant(i1, int(prod(self.cluster) > 1))
+        if name in ("envreg1", "envreg2"):
+            address = self.address_of(SymbolAddress(WORKSPACE))
+            high = llvm.LShrOp(address, self.constant(i64, 32))
+            return self.resize(self.add(high) if name == "envreg1" else address, 32)
         if name in _FIXED or _ENVIRONMENT.fullmatch(name):
             return self.constant(i32, _FIXED.get(name, 0))
         if name == "reserved_smem_offset_cap":

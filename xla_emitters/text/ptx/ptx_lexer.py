@@ -11,7 +11,7 @@ An instruction with its modifiers is one NAME, as are a register, a special regi
     STRING      "..."
     PUNCTUATION any other character of PTX
     UNKNOWN     any other character
-    END
+    END         the end, or a NUL, which texts from C end with
 
 Source: PTX ISA 8.8, chapter 4, "Syntax".
 """
@@ -48,7 +48,7 @@ _PATTERN = re.compile(
                        | \d+\.\d*(?:[eE][+-]?\d+)? | \d+[eE][+-]?\d+ | \d+U? )
       | (?P<STRING>      "[^"\\\n]*(?:\\.[^"\\\n]*)*" )
       | (?P<PUNCTUATION> << | >> | [\[\]{}()<>,;:+\-*/@!=|&~^%?](?<!/) | /(?![/*]) )
-      | (?P<END>         \Z )
+      | (?P<END>         \Z | \0 )
       | (?P<UNKNOWN>     . )
     )
     """,

@@ -18,6 +18,7 @@ from xla_emitters.text.ptx.declarations import Declarations, Scope
 from xla_emitters.text.ptx.ptx_lexer import PtxTokenKind, Token
 from xla_emitters.text.ptx.rows import row_of
 from xla_emitters.text.ptx.syntax import (
+    SIZES,
     Address,
     Instruction,
     Label,
@@ -387,7 +388,19 @@ class PtxParser(Declarations):
         name, _, parts = token.text.rpartition(".")
         if found is None and _PARTS.fullmatch(parts) and isinstance(whole := self.find(name), Register):
             return Selected(whole, parts)
-        return SymbolAddress(self.symbol(token, found), self.offset())
+        symbol = self.symbol(token, found)
+        return SymbolAddress(symbol, self.element(symbol, token) if self.cursor.accept("[") else self.offset())
+
+    def element(self, name: str, token: Token) -> int:
+        """`3]` of `mov.u64 %rd1, array[3]`, which is the address of an element: bytes. raises ParseError"""
+        own = self.function.variables if self.function is not None else ()
+        known = (*own, *self.found.variables.values())
+        array = next((each for each in known if each.name == name and each.count is not None), None)
+        if array is None:
+            raise self.cursor.error(f"'{token.text}' is no array", token)
+        number = self.integer("the element's number")
+        self.cursor.expect("]", "after the element's number")
+        return number * SIZES[array.type]
 
     def symbol(self, token: Token, found: OperandGroup | str | None) -> str:
         """The name of a variable or a function, for what `find` says. raises ParseError for a register that is not declared"""

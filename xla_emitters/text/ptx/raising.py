@@ -47,7 +47,7 @@ from xla_emitters.text.ptx.op_builder import (
 from xla_emitters.text.ptx.products_in_flight import LOAD, unwaited_registers
 from xla_emitters.text.ptx.rows import BITS, CARRY, EXITED, emit, row_of
 from xla_emitters.text.ptx.syntax import (
-    RESERVED,
+    BUILT_IN,
     RESERVED_SHARED,
     SIZES,
     STAGE,
@@ -173,8 +173,8 @@ def raise_kernel(
         return body.op, used, [module.functions[name] for name in callees]
 
     def global_named(name: str, _: None) -> llvm.GlobalOp:
-        variable = RESERVED_SHARED if name == RESERVED else module.variables.get(name) or owned[name]
-        shared.update({variable: None} if variable.space == "shared" and name != RESERVED else {})
+        variable = BUILT_IN.get(name) or module.variables.get(name) or owned[name]
+        shared.update({variable: None} if variable.space == "shared" and name not in BUILT_IN else {})
         return global_of(module, name, variable, shared_bytes)
 
     given = arguments or [

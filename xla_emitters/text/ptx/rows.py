@@ -166,6 +166,9 @@ def op_of(kind: type[Operation]) -> Callable[..., Operation]:
 @lru_cache(4096)
 def _row_of(parts: tuple[str, ...]) -> PtxRow | str:
     """The row of a mnemonic, or why there is none."""
+    if parts[0] in ("redux", "shfl", "vote") and "sync" in parts[2:]:
+        # CUB writes `vote.ballot.sync.b32`, and ptxas takes it.
+        parts = (parts[0], "sync", *(part for part in parts[1:] if part != "sync"))
     for count in range(len(parts), 0, -1):
         if (found := ROWS.get(".".join(parts[:count]))) is not None:
             types = [part for part in parts[1:] if part in SIZES] or [""]

@@ -263,6 +263,9 @@ class PtxModule:
 RESERVED = "%reserved_smem"
 RESERVED_SHARED = PtxVariable(RESERVED, "shared", "b8", 1024, 16, 0, (PtxLiteral(0),))
 """Shared memory that CUDA keeps for itself before that of a kernel, in every block zero at first: its cooperative groups meet there."""
+WORKSPACE = "%grid_workspace"
+BUILT_IN = {RESERVED: RESERVED_SHARED, WORKSPACE: PtxVariable(WORKSPACE, "global", "b8", 64, 16, 0)}
+"""Also the memory, zero at first, whose address a cooperative launch has in %envreg1 and 2: the blocks of its grid meet there."""
 Operands: TypeAlias = tuple[Operand | None, ...]
 
 

@@ -219,7 +219,9 @@ def call(e: OpBuilder, i: Instruction, *_: Operand | None) -> None:
             e.write(target, PtxLiteral(value or 0))
         return
     if function.body is None:
-        raise e.unsupported(f"a call of '{callee.name}', which is defined elsewhere")
+        error = e.unsupported(f"a call of '{callee.name}', which is defined elsewhere,")
+        error.help = "give a text that is linked: nvJitLink makes one of LTO IR, with -lto -ptx"
+        raise error
     e.callees[callee.name] = None
     _called(e, callee.name, function, results, [], arguments)
 

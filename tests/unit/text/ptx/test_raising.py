@@ -536,7 +536,7 @@ def test_the_address_of_a_function_s_parameter_is_local() -> None:
 
 def test_registers_that_the_driver_sets() -> None:
     np.testing.assert_array_equal(lanes("mov.u64 %w1, %current_graph_exec; cvt.u32.u64 %d, %w1;"), LANES * 0)
-    body = "mov.u64 %w1, %gridid; cvt.u32.u64 %d, %w1; mov.u32 %t1, %envreg2; add.u32 %d, %d, %t1; mov.u32 %t1, %pm0; add.u32 %d, %d, %t1;"
+    body = "mov.u64 %w1, %gridid; cvt.u32.u64 %d, %w1; mov.u32 %t1, %envreg3; add.u32 %d, %d, %t1; mov.u32 %t1, %pm0; add.u32 %d, %d, %t1;"
     np.testing.assert_array_equal(lanes(body), LANES * 0)
     text = """.visible .entry k(.param .u64 p) { .reg .b64 %rd1; .reg .b32 %r<3>; .reg .pred %p<3>; ld.param.u64 %rd1, [p];
       mov.u32 %r1, %dynamic_smem_size; isspacep.const %p1, %rd1; isspacep.global %p2, %rd1; @%p1 mov.u32 %r1, 0; @!%p2 mov.u32 %r1, 0;
@@ -625,3 +625,53 @@ def test_dynamic_shared_memory_that_the_launch_does_not_give() -> None:
             run(text, launch, np.zeros(1, U32))
         assert caught.value.help == f"the launch gives {given} bytes of dynamic shared memory; 4x128+4096 gives more"
     run(text, "1x1+4", np.zeros(1, U32))
+
+
+def test_the_address_of_an_element() -> None:
+    """An index counts elements: `array[3]` of 32 bits is at byte 12, as ptxas has it."""
+    body = """.shared .b32 array[64]; mov.u32 %t1, array; mad.lo.u32 %t1, %a0, 4, %t1; st.shared.u32 [%t1], %a0; bar.sync 0;
+      mov.u32 %t2, array[1+2]; ld.shared.u32 %d, [%t2+4];"""
+    np.testing.assert_array_equal(lanes(body), LANES * 0 + 4)
+    for wrong in (".shared .b32 one; mov.u32 %t1, one[1];", "mov.u32 %t1, LABEL[1]; LABEL:"):
+        with pytest.raises(ParseError, match="is no array"):
+            lanes(f"{wrong} mov.u32 %d, 0;")
+
+
+def test_dynamic_shared_memory_as_llvm_prints_it() -> None:
+    """An array of no bytes, without brackets; a byte of alignment 1 is one."""
+    text = """.visible .entry k(.param .u64 p) { .reg .b64 %rd1; .reg .b32 %r<3>; .shared .align 16 .b8 all; ld.param.u64 %rd1, [p];
+      st.shared.u32 [all+60], 7; ld.shared.u32 %r1, [all+60]; st.global.u32 [%rd1], %r1; ret; }"""
+    assert run(text, "1x1+64", np.zeros(1, U32))[0] == [7]
+    with pytest.raises(ExecutionError, match="not aligned to 4 bytes"):
+        run(text.replace(".align 16 .b8", ".align 1 .b8"), "1x1+64", np.zeros(1, U32))
+
+
+def test_a_nul_ends_the_text() -> None:
+    text = ".visible .entry k(.param .u64 p) { .reg .b64 %rd1; ld.param.u64 %rd1, [p]; st.global.u32 [%rd1], 7; ret; }"
+    assert run(text + "\n\0 and the rest", "1x1", np.zeros(1, U32))[0] == [7]
+
+
+def test_sync_may_be_the_last_word_but_the_type() -> None:
+    """`vote.ballot.sync`, as CUB writes it."""
+    body = "setp.lt.u32 %p1, %a0, 5; vote.ballot.sync.b32 %d, %p1, -1; shfl.idx.sync.b32 %d, %d, 0, 31, -1;"
+    np.testing.assert_array_equal(lanes(body), np.where(LANES < 32, 31, 0))
+
+
+def test_the_policy_of_a_copy_is_no_number_of_bytes() -> None:
+    body = """.reg .b64 %policy; .shared .align 16 .b32 to[4]; createpolicy.fractional.L2::evict_first.b64 %policy, 1.0;
+      setp.ne.u32 %p1, %a0, 0; @%p1 bra NEXT;
+      cp.async.cg.shared.global.L2::cache_hint [to], [%at0], 16MORE, %policy; cp.async.wait_all;
+      NEXT: bar.sync 0; ld.shared.u32 %d, [to+12];"""
+    np.testing.assert_array_equal(lanes(body.replace("MORE", "")), LANES * 0 + 3)
+    np.testing.assert_array_equal(lanes(body.replace("MORE", ", 8")), LANES * 0)
+
+
+def test_variables_of_the_module_are_given() -> None:
+    text = """.const .align 4 .b8 scale[8]; .global .u32 total = 5;
+      .visible .entry k(.param .u64 p) { .reg .b64 %rd1; .reg .b32 %r<4>; ld.param.u64 %rd1, [p];
+      ld.const.u32 %r1, [scale+4]; ld.global.u32 %r2, [total]; add.u32 %r3, %r1, %r2; st.global.u32 [%rd1], %r3; ret; }"""
+    kernel, launch = PtxKernel.read(HEAD + text, "k.ptx"), launch_of("1x1")[0]
+    given = kernel.filled({"scale": np.array([1, 20], I32), "total": np.array(300, I32)})
+    assert [each.run([np.zeros(1, U32)], launch)[0].item() for each in (kernel, given)] == [5, 320]
+    with pytest.raises(DataError, match=r"the variable scale has 8 bytes, but the array is int32\[3\]"):
+        kernel.filled({"scale": np.zeros(3, I32)})

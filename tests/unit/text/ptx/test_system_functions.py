@@ -61,5 +61,6 @@ def test_an_access_behind_the_heap_is_found() -> None:
 
 def test_other_functions_of_the_system_are_refused_by_name() -> None:
     declared = DECLARED.replace("malloc(", "cudaMalloc(")
-    with pytest.raises(Unsupported, match="a call of 'cudaMalloc', which is defined elsewhere"):
+    with pytest.raises(Unsupported, match="a call of 'cudaMalloc', which is defined elsewhere") as found:
         after(CALL.replace("malloc", "cudaMalloc"), 16, declared)
+    assert "-lto -ptx" in found.value.render()
