@@ -322,7 +322,7 @@ def test_a_line_lights_its_kin_in_a_browser(shown: Callable[[str], Path]) -> Non
 
 @pytest.mark.skipif(bool(MISSING), reason=f"{MISSING} is not installed")
 def test_a_kernel_of_a_program_has_the_verdict_and_a_readable_difference(tmp_path: Path) -> None:
-    """The page opens on a kernel: `check` judges the program. Its passes end at the LLVM dialect; what has nothing to hide has no box for it."""
+    """The page opens on a kernel: `check` judges the program; its passes end at the LLVM dialect. Nothing to hide: no box for it."""
     page = tmp_path / "page.html"
     assert main(["show", str(EXAMPLES / "dense.mlir"), "--sizes", "d0=5", "--check", "-o", str(page)]) == 0
     with browser() as chromium:
