@@ -32,7 +32,10 @@ class Browser:
     def __init__(self, address: str, width: int, height: int) -> None:
         self.address = f"{address}/session"
         arguments = ["--headless=new", "--no-sandbox", "--disable-gpu"]
-        of_chromium = {"args": arguments, "binary": shutil.which("chromium")}  # chromedriver looks in the system's folders alone
+        of_chromium = {
+            "args": arguments,
+            "binary": shutil.which("chromium"),
+        }  # chromedriver looks in the system's folders alone
         options = {"alwaysMatch": {"goog:chromeOptions": of_chromium}}
         self.address += f"/{self.send('', {'capabilities': options})['sessionId']}"
         self.resize(width, height)
