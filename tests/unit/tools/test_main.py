@@ -96,6 +96,10 @@ def test_usage(words: list[str]) -> None:
 def test_an_option_that_is_nearly_one_of_ours_is_named() -> None:
     said = messages(2, "compile", "a.hlo", "--stagee", "scf")
     assert said.splitlines()[1] == "    help: --stage? see xla-emitters compile --help"
+    assert (
+        messages(2, "--no-plugins", "compile", NEGATE).splitlines()[1]
+        == "    help: write it after the verb; see xla-emitters compile --help"
+    )
 
 
 def test_variables_are_listed_once() -> None:
