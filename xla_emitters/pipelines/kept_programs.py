@@ -113,6 +113,7 @@ def read_text(source: str | Path | bytes) -> tuple[str, str]:
     if isinstance(source, str) and (not source or not {"\n", "{"}.isdisjoint(source)):
         return source, "<hlo>"
     data, name = (source, "<bytes>") if isinstance(source, bytes) else (Path(source).read_bytes(), str(source))
+    name = name.encode(errors="backslashreplace").decode()  # what is no text in it is a surrogate, which no file takes
     try:
         if data[:1] != b"\n" and "\0" not in (text := data.decode()):
             return text, name
