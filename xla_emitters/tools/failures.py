@@ -168,7 +168,9 @@ def reproducer(reduced: Callable[[Path], str]) -> str:
 
     directory = Path(tempfile.mkdtemp(prefix="xla-emitters-bug-"))
     path = directory / "reproducer.txt"
-    path.write_text(f"# cd {Path.cwd()}\n# {shlex.join(sys.argv)}\n\n{traceback.format_exc()}", "utf-8", "backslashreplace")
+    path.write_text(
+        f"# cd {Path.cwd()}\n# {shlex.join(sys.argv)}\n\n{traceback.format_exc()}", "utf-8", "backslashreplace"
+    )
     line = f"    this is a bug in xla_emitters; please report it with {path}"
     try:
         return "\n".join(filter(None, (line, reduced(directory))))
