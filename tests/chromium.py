@@ -75,7 +75,11 @@ def browser(width: int = WIDTH, height: int = HEIGHT) -> Generator[Browser]:
     try:
         assert driver.stdout is not None
         said = next(line for line in driver.stdout if "successfully on port" in line)
-        yield Browser(f"http://localhost:{said.split()[-1].rstrip('.')}", width, height)
+        made = Browser(f"http://localhost:{said.split()[-1].rstrip('.')}", width, height)
+        try:
+            yield made
+        finally:  # Chromium would outlive a driver that only ends
+            urllib.request.urlopen(urllib.request.Request(made.address, method="DELETE")).close()
     finally:
         driver.terminate()
         driver.wait()
