@@ -18,15 +18,13 @@ def _(mo):
 
 @app.cell
 def _():
-    from pathlib import Path
-
     import marimo as mo
     import ml_dtypes
     import numpy as np
 
     import xla_emitters as xe
 
-    gelu = Path(__file__).parents[1] / "examples" / "gelu.hlo"
+    gelu = mo.notebook_dir().parent / "examples" / "gelu.hlo"
     return gelu, ml_dtypes, mo, np, xe
 
 

@@ -18,14 +18,12 @@ def _(mo):
 
 @app.cell
 def _():
-    from pathlib import Path
-
     import marimo as mo
     import numpy as np
 
     import xla_emitters as xe
 
-    transpose = Path(__file__).parents[1] / "examples" / "transpose.hlo"
+    transpose = mo.notebook_dir().parent / "examples" / "transpose.hlo"
     program = xe.compile(transpose, target="h200", record="passes")
     program.trace.show()
     return mo, np, program, transpose, xe

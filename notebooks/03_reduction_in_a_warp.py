@@ -18,14 +18,12 @@ def _(mo):
 
 @app.cell
 def _():
-    from pathlib import Path
-
     import marimo as mo
     import numpy as np
 
     import xla_emitters as xe
 
-    row_sum = Path(__file__).parents[1] / "examples" / "row_sum.hlo"
+    row_sum = mo.notebook_dir().parent / "examples" / "row_sum.hlo"
     program = xe.compile(row_sum, target="h200", record="passes")
     program.trace.show()
     return mo, np, program, row_sum, xe

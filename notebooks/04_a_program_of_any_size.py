@@ -17,14 +17,12 @@ def _(mo):
 
 @app.cell
 def _():
-    from pathlib import Path
-
     import marimo as mo
     import numpy as np
 
     import xla_emitters as xe
 
-    attention = Path(__file__).parents[1] / "examples" / "causal_attention.mlir"
+    attention = mo.notebook_dir().parent / "examples" / "causal_attention.mlir"
     program = xe.compile(attention, record="passes")
     program
     return attention, mo, np, program, xe

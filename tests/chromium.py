@@ -32,7 +32,11 @@ class Browser:
     def __init__(self, address: str, width: int, height: int) -> None:
         self.address = f"{address}/session"
         arguments = ["--headless=new", "--no-sandbox", "--disable-gpu"]
-        options = {"alwaysMatch": {"goog:chromeOptions": {"args": arguments}}}
+        of_chromium = {
+            "args": arguments,
+            "binary": shutil.which("chromium"),
+        }  # chromedriver looks in the system's folders alone
+        options = {"alwaysMatch": {"goog:chromeOptions": of_chromium}}
         self.address += f"/{self.send('', {'capabilities': options})['sessionId']}"
         self.resize(width, height)
 
@@ -71,7 +75,11 @@ def browser(width: int = WIDTH, height: int = HEIGHT) -> Generator[Browser]:
     try:
         assert driver.stdout is not None
         said = next(line for line in driver.stdout if "successfully on port" in line)
-        yield Browser(f"http://localhost:{said.split()[-1].rstrip('.')}", width, height)
+        made = Browser(f"http://localhost:{said.split()[-1].rstrip('.')}", width, height)
+        try:
+            yield made
+        finally:  # Chromium would outlive a driver that only ends
+            urllib.request.urlopen(urllib.request.Request(made.address, method="DELETE")).close()
     finally:
         driver.terminate()
         driver.wait()

@@ -24,6 +24,7 @@ from xdsl.utils.target import Target
 
 from xla_emitters.device import DEFAULT_DEVICE
 from xla_emitters.dialects.context import ADDED_DIALECTS
+from xla_emitters.errors import Unsupported
 from xla_emitters.plugins import registered
 from xla_emitters.rewrite.pass_table import PASSES, pass_class
 
@@ -56,17 +57,27 @@ def _for_xdsls_ops(factory: Callable[[], type[ModulePass]]) -> type[ModulePass]:
 
 @dataclass(frozen=True)
 class PtxTarget(Target):
-    """PTX of the kernels of a module in the `hlo` dialect."""
+    """PTX of the kernels of a module in the `hlo` dialect, or of a kernel at any stage."""
 
     name = "ptx"
 
     device: str = DEFAULT_DEVICE
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
+        from xla_emitters.dialects.mlir_printer import print_ir
         from xla_emitters.pipelines.compiler import compile_module
+        from xla_emitters.pipelines.kernel_ir import compile_kernel_ir
         from xla_emitters.pipelines.options import CompileOptions
+        from xla_emitters.text.stablehlo import is_kernel_ir
 
-        output.write(compile_module(module, CompileOptions(target=self.device)).code)
+        options = CompileOptions(target=self.device)
+        if is_kernel_ir(text := print_ir(module)):
+            output.write(compile_kernel_ir(text, "<ir>", options).code)
+        elif other := next((op.name for op in module.ops if op.name != "hlo.computation"), None):
+            message = f"{other} is neither HLO nor a kernel, whose entry has the attribute xla.entry"
+            raise Unsupported(message, stage="ptx", help="`xla-emitters compile FILE --stage STAGE` prints such IR")
+        else:
+            output.write(compile_module(module, options).code)
 
 
 def _frontend(name: str) -> Callable[[], type[Any]]:

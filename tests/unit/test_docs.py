@@ -420,6 +420,25 @@ def test_a_notebook_runs_from_top_to_bottom(path: Path, tmp_path: Path, monkeypa
     runpy.run_path(str(path), run_name="__main__")
 
 
+@needs(*PTX)
+@pytest.mark.long
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_in_jupyter(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exported, its cells run in the notebook's folder, where there is no `__file__`."""
+    pytest.importorskip("marimo", reason="the extra [notebook] is not installed")
+    exported = subprocess.run(
+        [sys.executable, "-m", "marimo", "export", "script", str(path)],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "xe.compile" in exported.stdout
+    monkeypatch.chdir(path.parent)
+    enter(environment(tmp_path), monkeypatch)
+    exec(exported.stdout, {"__name__": "notebook"})
+
+
 @pytest.mark.long
 def test_no_cell_of_a_notebook_is_empty_or_defined_twice(tmp_path: Path) -> None:
     pytest.importorskip("marimo", reason="the extra [notebook] is not installed")

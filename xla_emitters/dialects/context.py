@@ -143,7 +143,7 @@ def parse_ir(
     except xdsl_errors.ParseError as error:
         message, place, help = error.msg.strip(), _place(text, name, error.span.start, error.span.end), ""
         if message.startswith("in "):
-            message = f"unexpected text {message}"
+            message = f"{'unexpected text' if text[error.span.start :].strip() else 'the text ends'} {message}"
         elif message == "Could not parse entire input!":
             message = "expected an op" if text[error.span.start :].strip() else "there is no op in the text"
         elif (unknown := _UNKNOWN_OP.match(message)) and parser:

@@ -87,7 +87,7 @@ class Described:
 
 def _paragraphs(op: HloOp) -> Iterator[str]:
     name = op.instruction_name.data
-    opcode = op.name.removeprefix("hlo.")
+    opcode = op.opcode
     types = [each for result in op.results for each in leaf_types(result.type)]
     shown = (
         type_text(op.results[0].type)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-from xla_emitters.dialects.hlo import HLO_OPS
+from xla_emitters.dialects.hlo import ALL_OPS
 
 SPELLINGS = ("hlo", "mlir", "ptx", "sass")
 """The parts of the table: an opcode of HLO, `dialect.op`, the first word of an instruction of PTX and of SASS."""
@@ -27,5 +27,5 @@ def sentences() -> dict[str, dict[str, str]]:
         elif line and not line.startswith("#"):
             names, _, sentence = line.partition(": ")
             part |= dict.fromkeys(names.split(", "), sentence)
-    own = {name: " ".join((op.__doc__ or "").partition("\n\n")[0].split()) for name, op in HLO_OPS.items()}
+    own = {name: " ".join((op.__doc__ or "").partition("\n\n")[0].split()) for name, op in ALL_OPS.items()}
     return found | {"hlo": own | found["hlo"]}

@@ -107,12 +107,13 @@ def _store_of(settings: Settings) -> Cache | None:
 def read_text(source: str | Path | bytes) -> tuple[str, str]:
     """HLO or StableHLO text, also of a binary form, and the name of its source for messages.
 
-    source  a path, text (with a newline or a brace), or the bytes of a file
+    source  a path, text (with a newline or a brace, or empty), or the bytes of a file
     raises  ParseError for bytes that are neither text nor such a form, or damaged; ToolError without jaxlib; OSError
     """
-    if isinstance(source, str) and not {"\n", "{"}.isdisjoint(source):
+    if isinstance(source, str) and (not source or not {"\n", "{"}.isdisjoint(source)):
         return source, "<hlo>"
     data, name = (source, "<bytes>") if isinstance(source, bytes) else (Path(source).read_bytes(), str(source))
+    name = name.encode(errors="backslashreplace").decode()  # what is no text in it is a surrogate, which no file takes
     try:
         if data[:1] != b"\n" and "\0" not in (text := data.decode()):
             return text, name

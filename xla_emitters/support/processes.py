@@ -194,11 +194,11 @@ class ResidentTool:
         if line.endswith(b"\n"):
             self._is_asked = False
             return json.loads(line), self._heard()
-        code = self._process.wait()
+        code, said = self._process.wait(), self._heard()
         self.end()
         if late.is_set():
             raise _late(self.name, self.command, timeout_seconds)
-        raise _failure(self.name, self.command, code, self._heard())
+        raise _failure(self.name, self.command, code, said)
 
     def stop(self) -> None:
         """Returns it to the idle tools, or ends it if it cannot be used again. Can be called more than once."""
@@ -218,10 +218,10 @@ class ResidentTool:
             return
         self._process.kill()
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
+        for file in (self._process.stdin, self._process.stdout, self._messages):
+            if file is not None:
                 with suppress(OSError):
-                    pipe.close()
+                    file.close()
 
     def _heard(self) -> str:
         """The messages since the last answer."""

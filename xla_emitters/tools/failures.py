@@ -51,8 +51,9 @@ class VerbParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         unknown = re.fullmatch(r"unrecognized arguments: (-[^\s=]+).*", message)
-        near = difflib.get_close_matches(unknown[1], self._option_string_actions, n=1, cutoff=0.75) if unknown else []
-        help = f"{near[0]}? " if near else ""
+        option = unknown[1] if unknown else ""
+        near = difflib.get_close_matches(option, self._option_string_actions, n=1, cutoff=0.75)
+        help = "write it after the verb; " if option in near else f"{near[0]}? " if near else ""
         error = UsageError(message, stage="usage", help=f"{help}see {self.prog} --help")
         _say(error.render())
         self.exit(UsageError.exit_code)
@@ -167,7 +168,9 @@ def reproducer(reduced: Callable[[Path], str]) -> str:
 
     directory = Path(tempfile.mkdtemp(prefix="xla-emitters-bug-"))
     path = directory / "reproducer.txt"
-    path.write_text(f"# cd {Path.cwd()}\n# {shlex.join(sys.argv)}\n\n{traceback.format_exc()}", "utf-8")
+    path.write_text(
+        f"# cd {Path.cwd()}\n# {shlex.join(sys.argv)}\n\n{traceback.format_exc()}", "utf-8", "backslashreplace"
+    )
     line = f"    this is a bug in xla_emitters; please report it with {path}"
     try:
         return "\n".join(filter(None, (line, reduced(directory))))

@@ -31,7 +31,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.dialects.other_spelling import is_older, modernized, of_dictionaries
-from xla_emitters.errors import ParseError, ToolError, Unsupported, VerifyError, file_errors
+from xla_emitters.errors import ParseError, ToolError, Unsupported, VerifyError, XlaEmittersError, file_errors
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.support.decoding import BinaryKind, kind_of
@@ -218,6 +218,8 @@ class OptMain(xDSLOptMain):
             except ImportError as error:
                 why = f"xDSL's target '{self.args.target}' needs a package that is not installed: {error.name}"
                 raise ToolError(why, stage="output", help=install_command(error.name or "")) from error
+            except XlaEmittersError:
+                raise  # a target of ours
             except Exception as error:
                 why = f"xDSL's target '{self.args.target}' does not take this IR: {error}"
                 raise Unsupported(why, stage="output") from error

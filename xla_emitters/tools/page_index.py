@@ -130,7 +130,7 @@ def program_index(
             costs = costs_of(priced)
     with progress(f"compiling the kernels of {name}"):
         traced = partial(_traces, stage)
-        return dynamic_data(program, chunks, traced, most=most, verdict=verdict, costs=costs, launches=launches)
+        return dynamic_data(program, chunks, traced, sizes, most=most, verdict=verdict, costs=costs, launches=launches)
 
 
 def _traces(stage: str, lowering: GpuLowering, in_full: Collection[str]) -> list[Trace]:

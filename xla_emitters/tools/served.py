@@ -187,6 +187,7 @@ class Answerer:
 
     def _stop(self) -> None:
         self._connection.close()
+        self._process.join(0.5)  # an idle one ends by itself; SIGTERM in its last steps would be a traceback
         self._process.terminate()
         self._process.join(1)
         self._process.kill()

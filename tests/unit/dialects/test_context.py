@@ -55,7 +55,8 @@ def test_ops_without_a_module_get_one():
     ("text", "place", "message"),
     [
         ("func.func @f() {\n  %0 = arith.nope %1\n}", "k.mlir:2:8", "there is no op 'arith.nope'"),
-        ("func.func @f() {\n  return\n", "k.mlir:3:1", "unexpected text in block definition"),
+        ("func.func @f() {\n  return\n", "k.mlir:3:1", "the text ends in block definition"),
+        ("func.func @f() {\n  return ?\n}", "k.mlir:2:10", "unexpected text in block definition"),
         ("func.func @f(%x: i32) {\n  %0 = arith.addi %x, %x : i3q\n return }", "k.mlir:2:28", ""),
         ("", "k.mlir:1:1", "there is no op in the text"),
         ("\x00\x7f\x01", "k.mlir:1:1", ""),

@@ -9,7 +9,8 @@ from zipfile import ZipFile
 import pytest
 from in_process import messages
 
-from xla_emitters.errors import ToolError
+import xla_emitters as xe
+from xla_emitters.errors import ParseError, ToolError
 from xla_emitters.explore.compile import is_torch_archive
 
 
@@ -37,3 +38,8 @@ def test_without_pytorch_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.
     said = messages(ToolError.exit_code, "list", file)
     assert "PyTorch is not installed" in said
     assert "[torch]" in said
+
+
+def test_an_empty_text_is_no_path() -> None:
+    with pytest.raises(ParseError, match="expected a computation"):
+        xe.compile("")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from xla_emitters.explore.hover import Described, completions
+from xla_emitters.explore.opcodes import sentences
 from xla_emitters.explore.text_index import TextIndex
 from xla_emitters.text.hlo import parse_hlo
 
@@ -86,6 +87,25 @@ def test_hover_has_shape_layout_and_maps() -> None:
     assert "f32[4]: 16 B, row major" in said
     assert "%a: (d0)[s0] -> (d0, s0), domain: d0 in [0, 3], s0 in [0, 7]" in said
     assert said.endswith("kernel r: 2.1 us on h200")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "opcode"),
+    [
+        ("e {\n  p = f32[8,8] parameter(0)\n  ROOT a = pred[8,8] is-finite(p)\n}\n", 2, "is-finite"),
+        (
+            "func.func @main(%x: tensor<?xf32>, %n: tensor<1xi32>) -> tensor<?xf32> {\n"
+            "  %0 = stablehlo.dynamic_broadcast_in_dim %x, %n, dims = [0] : (tensor<?xf32>, tensor<1xi32>) -> tensor<?xf32>\n"
+            "  return %0 : tensor<?xf32>\n}\n",
+            1,
+            "dynamic-broadcast-in-dim",
+        ),
+    ],
+)
+def test_an_opcode_of_several_words_has_its_sentence(text: str, line: int, opcode: str) -> None:
+    said = Described(text, "m.mlir" if "func" in text else "m.hlo").of("", line)
+    assert f" {opcode}\n" in said
+    assert sentences()["hlo"][opcode] in said
 
 
 def test_what_fits_is_offered() -> None:

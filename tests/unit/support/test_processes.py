@@ -106,3 +106,17 @@ def test_a_tool_that_does_not_read_is_late() -> None:
 def test_a_tool_that_ends_before_it_has_read() -> None:
     with pytest.raises(ToolError, match=r"failed \(exit 3\)"):
         run_tool([sys.executable, "-c", "raise SystemExit(3)"], bytes(3_000_000), timeout_seconds=20.0)
+
+
+def test_a_resident_tool_that_ends_with_the_process_leaves_no_open_file() -> None:
+    """With `-W error` Python says which file it had to close."""
+    code = """
+import sys
+from xla_emitters.support.processes import borrow_tool
+
+answers = "import sys\\nfor line in sys.stdin: print('{}', flush=True)"
+with borrow_tool([sys.executable, "-c", answers], "answers") as tool:
+    print(tool.ask({}))
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "({}, '')\n", "")

@@ -68,14 +68,14 @@ def test_a_bug_of_ours_leaves_a_reproducer(
     error: Exception, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exit code 70, and a file with the command line and the traceback."""
-    monkeypatch.setattr("sys.argv", ["xla-emitters", "compile", "my file.hlo"])
+    monkeypatch.setattr("sys.argv", ["xla-emitters", "compile", "my file.hlo", "\udcfc"])  # a byte that is no text
     assert reported(raising(error)) == 70
     _, err = capsys.readouterr()
     assert "Traceback" not in err
     found = re.search(r"please report it with (\S+)", err)
     assert found
     text = Path(found[1]).read_text()
-    assert "# xla-emitters compile 'my file.hlo'" in text
+    assert "# xla-emitters compile 'my file.hlo' '\\udcfc'" in text
     assert f"# cd {Path.cwd()}" in text
     assert "Traceback" in text
     assert type(error).__name__ in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -96,6 +97,10 @@ def test_usage(words: list[str]) -> None:
 def test_an_option_that_is_nearly_one_of_ours_is_named() -> None:
     said = messages(2, "compile", "a.hlo", "--stagee", "scf")
     assert said.splitlines()[1] == "    help: --stage? see xla-emitters compile --help"
+    assert (
+        messages(2, "--no-plugins", "compile", NEGATE).splitlines()[1]
+        == "    help: write it after the verb; see xla-emitters compile --help"
+    )
 
 
 def test_variables_are_listed_once() -> None:
@@ -223,3 +228,17 @@ def test_a_flag_of_an_earlier_version_says_what_there_is_instead(words: list[str
     said = messages(2, "compile", NEGATE, *words)
     assert f"{words[0]} was removed" in said
     assert way in said
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text here")
+def test_a_file_whose_name_is_no_text(tmp_path: Path) -> None:
+    """A byte of Latin-1 in its name: commands that keep the name in their cache, page or bundle write it as an escape."""
+    file = tmp_path / "neg\udcfc.hlo"
+    file.write_bytes(NEGATE.read_bytes())
+    for words in (
+        ["compile", "--stage", "flat"],
+        ["show", "-o", tmp_path / "a.html"],
+        ["bundle", "-o", tmp_path / "a.zip"],
+    ):
+        printed(words[0], file, *words[1:])
+    assert json.loads(printed("list", file, "--json"))["kernels"][0]["place"].endswith("neg\\udcfc.hlo:11:8")

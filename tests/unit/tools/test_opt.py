@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from in_process import called, messages, printed, written
+from tools_here import PTX, needs
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 
 from xla_emitters.dialects.mlir import arith
@@ -180,6 +181,18 @@ def test_what_xdsls_targets_do_not_take_is_no_bug(kernel: Path) -> None:
     code, out, err = run(kernel, "-t", "llvm")
     assert (code, out) == (1, "")
     assert err.startswith("error: [output] xDSL's target 'llvm' does not take this IR: ")
+
+
+@needs(*PTX)
+@pytest.mark.parametrize("stage", ["xla_gpu", "flat", "llvm-dialect"])
+def test_ptx_of_a_kernels_ir_is_that_of_its_hlo(stage: str, tmp_path: Path, kernel: Path) -> None:
+    hlo = written(tmp_path / "n.hlo", HLO)
+    ir = written(tmp_path / "ir.mlir", printed("compile", hlo, "--stage", stage))
+    assert printed("opt", ir, "-t", "ptx") == printed("compile", hlo)
+    said = messages(1, "opt", kernel, "-t", "ptx")
+    assert said.startswith(
+        "error: [ptx] func.func is neither HLO nor a kernel, whose entry has the attribute xla.entry\n"
+    )
 
 
 def test_a_device_is_an_option_of_a_pass(kernel: Path) -> None:

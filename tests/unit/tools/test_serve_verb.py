@@ -256,7 +256,7 @@ def test_no_process_is_started_after_the_end() -> None:
 @pytest.mark.skipif(bool(MISSING), reason=f"not installed: {MISSING}")
 @pytest.mark.long  # a browser, and a dozen compilations
 def test_a_person_types_sees_the_diff_and_the_wrong_thread(tmp_path: Path) -> None:
-    path = written(tmp_path / "m.hlo", HLO)
+    path = written(tmp_path / "m.hlo", HLO.replace("HloModule m", "// its first line may be left out"))
     answerer = Answerer(CompileOptions(), 60.0, None)
     said = "document.querySelector('#said')?.textContent"
     is_done = f"/^compiled, priced and checked.*numbers ok/.test({said})"
@@ -264,6 +264,10 @@ def test_a_person_types_sees_the_diff_and_the_wrong_thread(tmp_path: Path) -> No
         chromium.open(server.address)
         chromium.wait(f"/^priced, and one stage checked.*numbers ok.*llvm-dialect: 512 of 512/.test({said})")
         chromium.wait(is_done)
+        hidden = (
+            "return ['what', 'sizes'].map((id) => getComputedStyle(document.getElementById(id)).display === 'none')"
+        )
+        assert chromium.run(hidden) == [False, True]
         # A fault that is typed has its place.
         chromium.run(type_into(HLO.replace("multiply(", "multiplies(")))
         chromium.wait(f"({said} || '').startsWith('6:')")

@@ -154,6 +154,7 @@ def dynamic_data(
     program: Program,
     chunks: Chunks,
     traced: Callable[[GpuLowering, Collection[str]], Sequence[Trace]],
+    sizes: Mapping[str, int],
     *,
     most: int,
     verdict: Verdict | None = None,
@@ -163,15 +164,16 @@ def dynamic_data(
     """The index of the page of a program with unknown sizes: first the program, then its kernels.
 
     traced   the traces of all kernels, with the IR after each pass of the kernels of these names
+    sizes    of symbols, those that are given
     most     how many kernels have the IR after each pass, the first of `by_time`
-    verdict  the result of `check_program` at the given sizes; None: it was not run
-    costs    at the given sizes
-    launches those of a run at these sizes; the accesses of a kernel are those of its first one
+    verdict  the result of `check_program` at these sizes; None: it was not run
+    costs    at these sizes
+    launches those of a run at them; the accesses of a kernel are those of its first one
     raises   like `traced`
     """
-    made = lowerings_of(program)
+    made, outline = lowerings_of(program), program.outlined(**sizes)
     names = [kernel.name for kernel in made.lowering.kernels]
-    ranked = by_time(names, program.outline.work, costs)
+    ranked = by_time(names, outline.work, costs)
     in_full = ranked[:most]
     traces, hlo = traced(made.lowering, in_full), made.at("hlo")
     # Kernels are units of their own.
@@ -185,7 +187,7 @@ def dynamic_data(
     ]
     for kernel, trace in zip(made.lowering.kernels, traces, strict=True):
         unit = unit_data(trace, chunks, None, kernel.name)
-        if (work := work_named(program.outline.work, kernel.name)) and work.source:
+        if (work := work_named(outline.work, kernel.name)) and work.source:
             said = source_decision(work.source)
             unit["steps"][0]["decisions"].append({"topic": said.topic, "text": said.text})
         unit |= {"cost": (costs or {}).get(kernel.name)}
@@ -195,7 +197,7 @@ def dynamic_data(
     return {
         "title": program.name,
         "target": program.target,
-        "explain": "\n".join([*program.outline.summary(), *report_of_passes(made)]),
+        "explain": "\n".join([*outline.summary(), *report_of_passes(made)]),
         "verdict": _verdict(verdict),
         "units": units,
         "first": 1 + names.index(ranked[0]) if ranked else 0,

@@ -114,8 +114,8 @@ function open(number, asked) {
   const wanted = FIRST.filter((stage) => !texts || stage !== "hlo").map(stageAt).filter((n) => n >= 0); // the editor has the text
   panes = wanted.length > 1 ? wanted : [steps[0], steps.at(-1)];
   active = panes.length - 1;
-  // All lines of PTX and SASS are other than those before.
-  const changes = steps.filter((n) => unit.steps[n].changed && !["ptx", "sass"].includes(unit.steps[n].stage));
+  // All lines of LLVM IR, PTX and SASS are other than those before.
+  const changes = steps.filter((n) => unit.steps[n].changed && !["llvm", "ptx", "sass"].includes(unit.steps[n].stage));
   diff = { before: changes.at(-2) ?? steps[0], after: changes.at(-1) ?? steps[0], plain: true, old: Boolean(baseline), open: new Set() };
   const flat = stageAt("flat"), scf = stageAt("scf");
   if (flat >= 0 && scf >= 0) Object.assign(diff, { before: scf, after: flat });
@@ -159,9 +159,10 @@ function frame() {
   };
   const status = el("span", "status");
   status.id = "status";
-  if (unit.verdict) {
-    const mark = el("span", `verdict ${unit.verdict.ok ? "ok" : "wrong"}`, unit.verdict.ok ? "numbers ok" : "numbers differ");
-    mark.title = [unit.verdict.summary, ...unit.verdict.details].join("\n");
+  const verdict = unit.verdict || index.verdict; // a program is checked as a whole
+  if (verdict) {
+    const mark = el("span", `verdict ${verdict.ok ? "ok" : "wrong"}`, verdict.ok ? "numbers ok" : "numbers differ");
+    mark.title = [verdict.summary, ...verdict.details].join("\n");
     bar.append(mark);
   }
   if (unit.short) bar.append(el("span", "short", "stages only: show --kernels all has each pass"));
@@ -549,7 +550,7 @@ function litThread(number, found, tools, body) {
 function launchDrawing() {
   const { grid, block, shared, launches } = unit.launch, blocks = grid[0] * grid[1] * grid[2], threads = block[0] * block[1] * block[2];
   const box = el("div", "launch"), squares = Math.min(blocks, 256), side = 9;
-  const text = el("p", "", `grid ${grid.join("×")} (${blocks.toLocaleString("en")} blocks) · block ${block.join("×")} (${threads} threads, ${Math.ceil(threads / WARP)} warps) · ${shared} bytes of shared memory${launches > 1 ? ` · the first of ${launches} launches` : ""}`);
+  const text = el("p", "", `grid ${grid.join("×")} (${blocks.toLocaleString("en")} block${blocks === 1 ? "" : "s"}) · block ${block.join("×")} (${threads} threads, ${Math.ceil(threads / WARP)} warps) · ${shared} bytes of shared memory${launches > 1 ? ` · the first of ${launches} launches` : ""}`);
   const each = blocks === squares ? "a block" : `${blocks % squares ? "about " : ""}${Math.round(blocks / squares)} blocks`;
   const parts = [];
   for (let n = 0; n < squares; n++) parts.push(`<rect class="block" x="${(n % 64) * side}" y="${Math.floor(n / 64) * side}" width="${side - 1}" height="${side - 1}"><title>${blocks > squares ? each : `block ${n}`}</title></rect>`);
@@ -586,7 +587,8 @@ function drawNotes() {
     box.append(made);
   };
   const all = (key) => unit.steps.flatMap((step) => step[key].map((each) => ({ ...each, step: step.name })));
-  if (unit.verdict) table(`Numbers: ${unit.verdict.ok ? "ok" : "wrong"}`, [unit.verdict.summary.replace(/^ok +/, ""), ...unit.verdict.details].map((line) => [line]));
+  const verdict = unit.verdict || index.verdict;
+  if (verdict) table(`Numbers: ${verdict.ok ? "ok" : "wrong"}`, [verdict.summary.replace(/^ok +/, ""), ...verdict.details].map((line) => [line]));
   table("Decisions", all("decisions").map((each) => [each.topic, each.text]));
   const places = new Map(); // of remarks that say the same
   for (const each of all("remarks")) {
@@ -596,7 +598,7 @@ function drawNotes() {
   table("Remarks", [...places].map(([key, at]) => [...JSON.parse(key), at.length > MOST_PLACES ? `${at.slice(0, MOST_PLACES).join(", ")} and ${at.length - MOST_PLACES} more` : at.join(", ")]));
   if (unit.arguments) table("Arguments", unit.arguments.map((each) => [each.name, each.what, each.type]));
   const total = unit.steps.reduce((sum, step) => sum + step.ms, 0);
-  table("Time", [...unit.steps].sort((a, b) => b.ms - a.ms).slice(0, 12).map((step) => [label(step), `${step.ms.toFixed(1)} ms`, `${Math.round((100 * step.ms) / total)} %`]));
+  table("Time", [...unit.steps].sort((a, b) => b.ms - a.ms).slice(0, 12).map((step) => [label(step), `${step.ms.toFixed(1)} ms`, `${Math.round((100 * step.ms) / total)}%`]));
   box.append(el("h2", "", "All of the program"), el("pre", "", index.explain));
   host.append(box);
 }

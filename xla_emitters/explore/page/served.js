@@ -75,13 +75,18 @@ async function openFile(name, isSaved = false) {
   compileSoon(0);
 }
 
+// Of MLIR no line begins so. HLO has no unknown sizes, and kernels whose IR takes the place of what the passes made.
+function isHlo() {
+  return /^\s*(HloModule|ENTRY|ROOT)\b/m.test(fileText);
+}
+
 // What can be edited: the file, and the chosen kernel's IR at a stage.
 function fillEditor() {
   const what = editor.querySelector("#what"), kernel = editing?.kernel ?? unit?.name;
   const stages = editing || unit?.launch ? KERNEL_STAGES.filter((each) => each === editing?.stage || stageAt(each) >= 0) : [];
   what.replaceChildren(new Option("the file", ""), ...stages.map((each) => new Option(`${each} of ${kernel}`, each)));
   what.value = editing?.stage ?? "";
-  what.hidden = !stages.length || !fileText.includes("HloModule");
+  what.hidden = !stages.length || !isHlo();
 }
 
 async function editAt(stage) {
@@ -142,7 +147,7 @@ function showAnswer(answer, part) {
     return;
   }
   renew(answer.index, answer.chunks);
-  editor.querySelector("#sizes").hidden = fileText.includes("HloModule");
+  editor.querySelector("#sizes").hidden = isHlo();
   const { verdict, culprit } = answer.index, costs = unit.cost ? { [unit.name]: unit.cost } : null;
   if (part === "page") {
     said.querySelector(".page")?.remove();

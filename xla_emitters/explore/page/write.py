@@ -40,7 +40,7 @@ def _html(index: Mapping[str, Any], chunks: Sequence[str], scripts: Sequence[str
     )
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
         f'<title>{escape(str(index["title"]))}</title>\n<style>\n{style}</style></head>\n<body>\n<div id="app"></div>\n'
         f"{texts}\n"
         f'<script type="text/plain" id="opcodes">{_packed(json.dumps(sentences(), separators=(",", ":")))}</script>\n'

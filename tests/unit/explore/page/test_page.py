@@ -56,7 +56,7 @@ def test_a_page_has_every_text_once(tmp_path: Path) -> None:
     assert "<title>&lt;a&gt;</title>" in page
     assert [unpacked(page, name) for name in ("c0", "c1")] == ["</script> & é", "two"]
     assert json.loads(unpacked(page, "index")) == index
-    assert not re.search(r"(?:src|href)=|https?://", page.replace("http://www.w3.org", ""))
+    assert not re.search(r"(?:src|href)=(?!\"data:)|https?://", page.replace("http://www.w3.org", ""))
 
 
 def test_every_step_is_there_with_its_lines(gelu: tuple[Program, dict[str, Any], list[str]]) -> None:
@@ -232,8 +232,9 @@ def test_accesses_of_a_program_are_those_of_its_launch(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     assert main(["show", str(EXAMPLES / "dense.mlir"), "--sizes", "d0=5", "-o", str(path)]) == 0
     page = path.read_text("utf-8")
-    units = json.loads(unpacked(page, "index"))["units"]
-    (unit,) = (unit for unit in units if unit.get("launch"))
+    index = json.loads(unpacked(page, "index"))
+    assert "at d0 = 5\n" in index["explain"]
+    (unit,) = (unit for unit in index["units"] if unit.get("launch"))
     assert (unit["launch"]["launches"], [len(each["shape"]) for each in unit["arguments"]][-1]) == (1, 0)
     found = json.loads(unpacked(page, f"c{unit['threads']}"))
     stores = [row for row in found["accesses"] if row["store"]]
@@ -317,6 +318,28 @@ def test_a_line_lights_its_kin_in_a_browser(shown: Callable[[str], Path]) -> Non
     assert len(lit) > 10
     assert all("%cube" in title for title in lit)
     assert done.stdout.count("kin2") >= 3  # the line itself, its op, and at least one of SASS
+
+
+@pytest.mark.skipif(bool(MISSING), reason=f"{MISSING} is not installed")
+def test_a_kernel_of_a_program_has_the_verdict_and_a_readable_difference(tmp_path: Path) -> None:
+    """The page opens on a kernel: `check` judges the program; its passes end at the LLVM dialect. Nothing to hide: no box for it."""
+    page = tmp_path / "page.html"
+    assert main(["show", str(EXAMPLES / "dense.mlir"), "--sizes", "d0=5", "--check", "-o", str(page)]) == 0
+    with browser() as chromium:
+        chromium.open(f"{page.as_uri()}#view=diff")
+        chromium.wait("document.querySelector('.tools select')")
+        assert chromium.run("return document.querySelector('.bar .verdict').textContent") == "numbers ok"
+        after = "return [...document.querySelectorAll('.tools select')][1].selectedOptions[0].textContent"
+        assert chromium.run(after).startswith("llvm-dialect")
+        chromium.run("document.querySelector('[data-view=threads]').click()")
+        chromium.wait("document.querySelector('.launch p')")
+        assert "(1 block)" in chromium.run("return document.querySelector('.launch p').textContent")
+    (tmp_path / "negate.hlo").write_text("ENTRY f { p = f32[8] parameter(0)\n ROOT n = f32[8] negate(p) }")
+    assert main(["show", str(tmp_path / "negate.hlo"), "-o", str(page)]) == 0
+    with browser() as chromium:
+        chromium.open(f"{page.as_uri()}#view=graph")
+        chromium.wait("document.querySelectorAll('.node').length === 2")
+        assert chromium.run("return getComputedStyle(document.querySelector('.tools label')).display") == "none"
 
 
 @pytest.mark.skipif(bool(MISSING), reason=f"{MISSING} is not installed")
