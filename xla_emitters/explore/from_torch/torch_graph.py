@@ -302,7 +302,7 @@ class _Interpreter:
 def graph_of(torch: ModuleType, jax: ModuleType, rows: Rows, exported: Any) -> TorchGraph:
     """The graph of an `ExportedProgram` whose ops all have rows.
 
-    raises  Unsupported for a module that changes its buffers or its arguments, and for inputs and results that are no tensors
+    raises  Unsupported for a module that changes its state or its arguments, and for inputs and results that are no tensors
     """
     exported = _decomposed(torch, rows, exported)
     signature, kinds = exported.graph_signature, torch.export.graph_signature
@@ -312,7 +312,7 @@ def graph_of(torch: ModuleType, jax: ModuleType, rows: Rows, exported: Any) -> T
             stage=STAGE,
             help="write into a copy, clone(), and return it",
         )
-    if changed := list(signature.buffers_to_mutate.values()):
+    if changed := [*signature.buffers_to_mutate.values(), *signature.parameters_to_mutate.values()]:
         raise Unsupported(
             f"the module changes {changed[0]}: a program has no state",
             stage=STAGE,

@@ -379,6 +379,17 @@ def test_a_module_that_changes_its_buffers_is_refused(torch: Any) -> None:
     torch.testing.assert_close(from_torch(module.eval(), x, record="none")(x), module(x).detach())
 
 
+def test_a_module_that_changes_its_parameters_is_refused(torch: Any) -> None:
+    class Halved(torch.nn.Linear):
+        def forward(self, x: Any) -> Any:
+            with torch.no_grad():
+                self.weight.div_(2)
+            return super().forward(x)
+
+    with pytest.raises(Unsupported, match=r"the module changes weight: a program has no state"):
+        from_torch(Halved(4, 4), torch.ones(2, 4), dynamic_shapes=({0: torch.export.Dim("b")},))
+
+
 def test_a_function_that_writes_into_its_argument_is_refused(torch: Any) -> None:
     with pytest.raises(Unsupported, match="writes into its argument 'x'") as caught:
         from_torch(lambda x: x.add_(1) * 2, torch.ones(2, 3))
