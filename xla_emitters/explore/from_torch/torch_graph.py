@@ -223,6 +223,8 @@ class _Interpreter:
 
     def __init__(self, graph: TorchGraph, module: Any) -> None:
         self.graph, self.module, self.values = graph, module, dict[Any, Any]()
+        self.extents = dict[Any, Any]()
+        """PyTorch's expression of an array's size -> JAX's: PyTorch knows that two divisions in a row are one, JAX does not."""
 
     def run(self, given: Sequence[Any]) -> Any:
         inputs = iter(given)
@@ -281,21 +283,26 @@ class _Interpreter:
         """The value with the types that PyTorch says. raises Unsupported where a row gives another shape"""
         if isinstance(wanted, tuple | list) and isinstance(found, tuple | list):
             return [self._typed(node, *pair) for pair in zip(found, wanted, strict=False)]
+        if isinstance(wanted, self.graph.torch.SymInt):
+            return self.extents.get(cast("Any", wanted).node.expr, found)
         if found is None or not isinstance(wanted, self.graph.torch.Tensor):
             return found
         array, wanted = self.graph.jax.numpy.asarray(found), cast("Any", wanted)
-        static = [(a, b) for a, b in zip(array.shape, wanted.shape, strict=False) if isinstance(b, int)]
-        if array.ndim != wanted.ndim or any(isinstance(a, int) and a != b for a, b in static):
+        pairs = list(zip(array.shape, wanted.shape, strict=False))
+        if array.ndim != wanted.ndim or any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs):
             raise refused(
                 node, f"torchax makes {_op(node)} an array of shape {array.shape}, PyTorch {tuple(wanted.shape)}"
             )
+        for ours, theirs in pairs:
+            if not isinstance(theirs, int) and not isinstance(ours, int):
+                self.extents.setdefault(theirs.node.expr, ours)
         return array.astype(self.graph.rows.dtype(wanted.dtype))
 
 
 def graph_of(torch: ModuleType, jax: ModuleType, rows: Rows, exported: Any) -> TorchGraph:
     """The graph of an `ExportedProgram` whose ops all have rows.
 
-    raises  Unsupported for a module that changes its buffers or its arguments, and for inputs and results that are no tensors
+    raises  Unsupported for a module that changes its state or its arguments, and for inputs and results that are no tensors
     """
     exported = _decomposed(torch, rows, exported)
     signature, kinds = exported.graph_signature, torch.export.graph_signature
@@ -305,7 +312,7 @@ def graph_of(torch: ModuleType, jax: ModuleType, rows: Rows, exported: Any) -> T
             stage=STAGE,
             help="write into a copy, clone(), and return it",
         )
-    if changed := list(signature.buffers_to_mutate.values()):
+    if changed := [*signature.buffers_to_mutate.values(), *signature.parameters_to_mutate.values()]:
         raise Unsupported(
             f"the module changes {changed[0]}: a program has no state",
             stage=STAGE,

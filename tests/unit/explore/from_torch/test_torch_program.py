@@ -203,6 +203,25 @@ def test_pieces_of_an_unknown_size(torch: Any) -> None:
         torch.testing.assert_close(program(x), in_pieces(x), rtol=0, atol=0)
 
 
+def test_a_size_that_only_pytorch_can_simplify(torch: Any) -> None:
+    """What two convolutions leave of n is ((n - 10) // 5 - 2) // 2 + 1 for JAX; PyTorch makes n // 10 - 1 of it, as its users may."""
+
+    class Features(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = torch.nn.Sequential(torch.nn.Conv1d(1, 8, 10, stride=5), torch.nn.Conv1d(8, 8, 3, stride=2))
+
+        def forward(self, x: Any) -> Any:
+            return self.layers(x[:, None]) + torch.arange(x.shape[1] // 10 - 1)
+
+    module = Features().eval()
+    sizes = {0: torch.export.Dim.AUTO, 1: torch.export.Dim.AUTO}
+    program = from_torch(module, torch.ones(2, 70), dynamic_shapes=(sizes,), record="none")
+    for shape in ((1, 99), (3, 121)):
+        x = torch.randn(shape)
+        torch.testing.assert_close(program(x), module(x).detach(), rtol=1e-5, atol=1e-5)
+
+
 def test_a_condition_on_a_size_is_for_each_call(torch: Any) -> None:
     def branched(x: Any) -> Any:
         return torch.cond(x.shape[0] > 3, lambda x: x * 2, lambda x: x - 1, (x,))
@@ -358,6 +377,17 @@ def test_a_module_that_changes_its_buffers_is_refused(torch: Any) -> None:
     assert "eval()" in (caught.value.help or "")
     x = torch.randn(4, 3)
     torch.testing.assert_close(from_torch(module.eval(), x, record="none")(x), module(x).detach())
+
+
+def test_a_module_that_changes_its_parameters_is_refused(torch: Any) -> None:
+    class Halved(torch.nn.Linear):
+        def forward(self, x: Any) -> Any:
+            with torch.no_grad():
+                self.weight.div_(2)
+            return super().forward(x)
+
+    with pytest.raises(Unsupported, match=r"the module changes weight: a program has no state"):
+        from_torch(Halved(4, 4), torch.ones(2, 4), dynamic_shapes=({0: torch.export.Dim("b")},))
 
 
 def test_a_function_that_writes_into_its_argument_is_refused(torch: Any) -> None:
