@@ -177,6 +177,9 @@ class Watcher:
 
     def cluster_barrier(self, memory: Memory, active: Array, relaxed: Array | None = None) -> None:
         """Whole clusters have reached a barrier. relaxed: blocks of which no thread released its accesses there, bool (blocks,)"""
+
+    def cluster_wait(self, memory: Memory, active: Array) -> None:
+        """Threads have waited for the last such barrier of their cluster."""
         self.barrier(memory, active)
 
     def warp_barrier(self, memory: Memory, active: Array | None) -> None:

@@ -224,6 +224,7 @@ def _cluster_barrier(op: Operation, machine: Machine, *, waits: bool = False, is
         state.arrive(machine, np.zeros((1, 1), np.bool_))
         why = "waits for threads of its cluster that never arrive"
         left_behind(machine, op, lanes & (state.ticket >= state.phase[:, None]), why)
+        machine.memory.tell(Watcher.cluster_wait, machine.lanes)
     else:
         state.arrive(machine, lanes, is_relaxed=is_relaxed)
         machine.memory.changes += 1

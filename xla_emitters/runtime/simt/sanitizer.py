@@ -20,8 +20,9 @@ Lanes that conflict within one access are found by writing all stamps and readin
 A barrier of a warp, or of some threads of a block, begins an epoch too, which orders their accesses alone; so does an atomic access
 behind a fence, for threads that look at what it updates (`thread_clocks`).
 
-The blocks of a cluster are ordered by its barriers; those that arrive at an `mbarrier` are ordered before those that see its phase. What a
-relaxed arrival is to release, a fence must have released before. A block must not end before the accesses of others to its shared memory.
+The blocks of a cluster are ordered by its barriers, for those that wait there; threads that arrive at an `mbarrier` are ordered before
+those that see its phase. What a relaxed arrival is to release, a fence must have released before. A block must not end before the accesses
+of others to its shared memory.
 
 An asynchronous copy to shared memory writes when its thread has waited for its group, or when the phase of its `mbarrier` is seen complete
 (`copies_in_flight`); until then every access of what it fills is a race, also of the thread that issued it. So is a write to what a `wgmma`
@@ -107,6 +108,8 @@ class Sanitizer(Watcher):
         # Epochs of the last barrier of each block, and what else orders its threads.
         self._barriers: Array = np.zeros(0, np.int64)
         self._clocks: ThreadClocks | None = None
+        # For each block, and each of its cluster: the epoch before which those that wait for the cluster's last barrier know what it did.
+        self._met: Array = np.zeros((0, 1), np.int64)
         self._of_clusters: Array | None = None
         # (owner, visitor), as rows of the chunk -> the last access of shared memory of another block since a barrier of the cluster, when.
         self._visits = dict[tuple[int, int], tuple[Access, int, int]]()
@@ -131,7 +134,8 @@ class Sanitizer(Watcher):
         self._epochs = np.zeros(len(memory.blocks), np.int64)
         self._barriers, self._clocks, self._fences = self._epochs, None, self._epochs
         self._visits, self._told = {}, {}
-        self._of_clusters = np.zeros((len(memory.blocks), memory.cluster), np.int64) if memory.cluster > 1 else None
+        self._met = np.zeros((len(memory.blocks), memory.cluster), np.int64)
+        self._of_clusters = np.zeros_like(self._met) if memory.cluster > 1 else None
         # Arguments live as long as the launch, other memory as long as its chunk. Two arguments may be one array.
         self._shadows = {}
         for buffer in memory.buffers:
@@ -212,7 +216,6 @@ class Sanitizer(Watcher):
         here = np.logical_or.reduce(self._whole(active).reshape(-1, memory.cluster, active.shape[1]), axis=(1, 2))
         latest = self._epochs.reshape(-1, memory.cluster).max(axis=1).repeat(memory.cluster)
         here = here.repeat(memory.cluster)
-        self._visits = {rows: visit for rows, visit in self._visits.items() if not here[rows[0]]}
         self._epochs = np.where(here, latest, self._epochs)
         self._next_epoch(memory, here)
         known = self._epochs
@@ -220,10 +223,16 @@ class Sanitizer(Watcher):
             # What was before a fence is known; nothing else that these blocks have done.
             self._by_threads()
             known = np.where(relaxed, np.maximum(self._barriers, self._fenced_blocks.fences), known)
-        self._begins(here, known)
+        told = known.reshape(-1, memory.cluster).repeat(memory.cluster, axis=0)
+        self._met = np.where(here[:, None], told, self._met)
+
+    def cluster_wait(self, memory: Memory, active: Array) -> None:
+        here = self._active_blocks(active)
+        self._visits = {rows: visit for rows, visit in self._visits.items() if not here[rows[0]]}
+        own = np.arange(len(self._met))
+        self._begins(here, np.maximum(self._barriers, self._met[own, own % memory.cluster]))
         if self._of_clusters is not None:
-            told = known.reshape(-1, memory.cluster).repeat(memory.cluster, axis=0)
-            self._of_clusters = np.where(here[:, None], np.maximum(self._of_clusters, told), self._of_clusters)
+            self._of_clusters = np.where(here[:, None], np.maximum(self._of_clusters, self._met), self._of_clusters)
 
     def warp_barrier(self, memory: Memory, active: Array | None) -> None:
         self._next_epoch(memory, self._active_blocks(active))

@@ -51,6 +51,10 @@ def test_the_memory_of_the_other_block() -> None:
     np.testing.assert_array_equal(executed(body, "4x64", ".reqnctapercluster 2, 1, 1"), want)
     with pytest.raises(ExecutionError, match="a race"):
         executed(body.replace(CLUSTER, "bar.sync 0;"))
+    with pytest.raises(ExecutionError, match="a race"):  # both have arrived, and neither waits
+        executed(body.replace(CLUSTER, "barrier.cluster.arrive; bar.sync 0;"), end="barrier.cluster.wait;")
+    waits = body.replace(CLUSTER, "barrier.cluster.arrive; bar.sync 0; barrier.cluster.wait;")
+    np.testing.assert_array_equal(executed(waits), want)
     # Threads that have ended need not arrive.
     ends = f"setp.eq.u32 %p1, %r8, 1; @%p1 bra END; {CLUSTER} st.global.u32 [%rd4], %r6; END:"
     np.testing.assert_array_equal(executed(ends).reshape(2, 2, 64)[:, 0], np.arange(256).reshape(2, 2, 64)[:, 0])
