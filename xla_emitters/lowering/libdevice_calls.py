@@ -12,14 +12,15 @@ Source: names as in MLIR's GPU-to-NVVM conversion (mlir-opt 22 --convert-gpu-to-
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, ModuleOp, f32
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, LocationAttr, ModuleOp, f32
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation, Region
 from xdsl.rewriter import InsertPoint
 
-from xla_emitters.dialects.locations import fuse_locations, located_builder, replace_by
+from xla_emitters.dialects.locations import fuse_all, located_builder, replace_by
 from xla_emitters.dialects.mlir import arith, func
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dtypes import WIDE_FLOATS
@@ -32,17 +33,20 @@ _CALLED = {op: row for op, row in BY_OP.items() if row.libdevice and row.gpu is 
 def call_libdevice(root: ModuleOp, declined: Callable[[Operation, str], None]) -> None:
     """Replaces every op of the table by a call. `declined` is called with each op that is left, and the reason."""
     for module in scopes(root):
-        declared = functions(module)
+        declared, sources = functions(module), defaultdict[func.FuncOp, list[LocationAttr]](list[LocationAttr])
         for found in list(walk(module)):
             if found.name not in _CALLED:
                 continue
             if isinstance(found.results[0].type, WIDE_FLOATS):
-                _convert(found, module, declared)
+                sources[_convert(found, module, declared)].append(found.location)
             elif module is root:
                 declined(found, f"libdevice has no function on {found.results[0].type}")
+        for function, locations in sources.items():
+            function.location = fuse_all((function.location, *locations))
 
 
-def _convert(op: Operation, module: Scope, declared: dict[str, func.FuncOp]) -> None:
+def _convert(op: Operation, module: Scope, declared: dict[str, func.FuncOp]) -> func.FuncOp:
+    """Replaces an op; returns the function that is called."""
     result_type = op.results[0].type
     function = _CALLED[op.name]
     name = function.libdevice
@@ -62,9 +66,9 @@ def _convert(op: Operation, module: Scope, declared: dict[str, func.FuncOp]) -> 
     result = builder.insert(arith.TruncFOp(call.res[0], result_type)).result if is_half else call.res[0]
     if symbol not in declared:
         declared[symbol] = _declare(symbol, [argument.type for argument in arguments], computed_in, module)
-    declared[symbol].location = fuse_locations(declared[symbol].location, op.location)
 
     replace_by(op, [result])
+    return declared[symbol]
 
 
 def _allows_approximation(op: Operation) -> bool:

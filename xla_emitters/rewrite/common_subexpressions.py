@@ -22,13 +22,13 @@ from dataclasses import field
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
-from xdsl.dialects.builtin import UnregisteredOp
+from xdsl.dialects.builtin import LocationAttr, UnregisteredOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.traits import IsolatedFromAbove, IsTerminator, SymbolOpInterface
 
 from xla_emitters.dialects.attributes import AttributeNumbers, numbers_of
-from xla_emitters.dialects.locations import fuse_locations
+from xla_emitters.dialects.locations import fuse_all
 from xla_emitters.dialects.quick_op import operands_of
 from xla_emitters.dialects.verification import successors
 from xla_emitters.rewrite.effects import (
@@ -51,6 +51,8 @@ def cse(root: Operation) -> bool:
     driver = _Cse(numbers_of(root))
     for region in root.regions:
         driver.region(region)
+    for op, merged in driver.merged.items():
+        op.location = fuse_all([op.location, *merged])
     return driver.changed
 
 
@@ -93,6 +95,8 @@ class _Cse:
     epoch: int = 0  # reads in the same epoch see the same memory
     epochs: int = 0
     changed: bool = False
+    merged: dict[Operation, list[LocationAttr]] = field(default_factory=dict[Operation, list[LocationAttr]])
+    """Where ops come from that others were merged into: fused once, since thousands may be one constant."""
 
     def region(self, region: Region) -> None:
         """Merges in all blocks of a region, with the ops known outside; ops found inside are forgotten at its end."""
@@ -213,7 +217,7 @@ class _Cse:
         return tuple(numbered)
 
     def _merge(self, op: Operation, existing: Operation) -> None:
-        existing.location = fuse_locations(existing.location, op.location)
+        self.merged.setdefault(existing, []).append(op.location)
         for old, new in zip(op.results, existing.results, strict=True):
             if new.name_hint is None:
                 new.name_hint = old.name_hint

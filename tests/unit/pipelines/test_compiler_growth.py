@@ -69,6 +69,11 @@ def pieces(ops: int) -> list[str]:
     return [*lines, f"all = f32[{3 * ops}] concatenate({', '.join(f'p{i}' for i in range(ops))}), dimensions={{0}}"]
 
 
+def functions(ops: int) -> list[str]:
+    """A chain of calls of one function: all of its constants are merged, and come from as many places."""
+    return ["v0 = f32[64] parameter(0)", *(f"v{i + 1} = f32[64] tanh(v{i})" for i in range(ops))]
+
+
 def calls_to_compile(lines: list[str]) -> int:
     """Python calls from HLO text to the LLVM dialect."""
     text = "fused {\n  " + "\n  ".join([*lines[:-1], f"ROOT {lines[-1]}"]) + "\n}\n"
@@ -89,3 +94,9 @@ def test_work_of_a_concatenate_grows_with_its_operands():
     calls_to_compile(pieces(2))
     few, many = (calls_to_compile(pieces(4 * operands)) for operands in (FEW, MANY))
     assert many / few < 1.2 * MANY / FEW
+
+
+def test_work_of_merged_ops_grows_with_their_number():
+    calls_to_compile(functions(2))
+    few, many = (calls_to_compile(functions(8 * ops)) for ops in (FEW, MANY))
+    assert many / few < GROWTH_MAX * MANY / FEW
