@@ -21,12 +21,12 @@ from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check.any_ptx import PtxKernel
 from xla_emitters.explore.check.module_stages import reference_for
 from xla_emitters.graph.entry import entry_of
+from xla_emitters.library.packing import BITS_IN_SHARED_BYTES, packed_bytes
 from xla_emitters.pipelines.compiler import compile, read_module
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.program import ArraySpec, LaunchDimensions
 from xla_emitters.runtime.inputs import draw_inputs
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
-from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES, packed_bytes
 
 
 def rows(every: int, first: int) -> Iterator[Row]:

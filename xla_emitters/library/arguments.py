@@ -69,16 +69,6 @@ NUMPY_TYPES: dict[str, np.dtype[Any]] = {name: np.dtype(kind) for name, kind in 
 """The type of a NumPy array that holds an HLO element type."""
 
 
-def regrouped(elements: Array, bits: int, wanted: int) -> Array:
-    """Bytes of the elements of `wanted` bits that are in the memory of the elements of `bits` bits; below eight, each is a byte here.
-
-    >>> regrouped(np.array([0xE1, 0x03], np.uint8), 8, 4).tolist()
-    [1, 14, 3, 0]
-    """
-    each = np.unpackbits(elements.reshape(-1, 1), axis=1, bitorder="little")[:, :bits].reshape(-1, wanted)
-    return np.packbits(each, axis=1, bitorder="little").reshape(-1)
-
-
 def numpy_type(name: str) -> np.dtype[Any]:
     """raises Unsupported for a type that no array holds."""
     if name not in NUMPY_TYPES:

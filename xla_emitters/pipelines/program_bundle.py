@@ -18,12 +18,12 @@ from xla_emitters.dialects.hlo.constant import is_dense, undense
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.dynamic.host.disc_convert_const_to_ral import stored
 from xla_emitters.errors import UsageError
+from xla_emitters.library.packing import BITS_IN_SHARED_BYTES
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.program import Program
 from xla_emitters.program.as_json import value_json
 from xla_emitters.program.callees import OF_THE_HOST
 from xla_emitters.runtime.bundle.bundle import BundledProgram
-from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES
 from xla_emitters.runtime.plain_ops import CONSTANT, PLAIN
 
 

@@ -21,7 +21,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from xla_emitters.errors import DataError
-from xla_emitters.library.arguments import Array, numpy_type, pointer, regrouped
+from xla_emitters.library.arguments import Array, numpy_type, pointer
+from xla_emitters.library.packing import BITS_IN_SHARED_BYTES, packed_bytes, unpacked_elements
 from xla_emitters.program.bind import ALIGNMENT, STAGE, BoundSteps, no_reshape
 from xla_emitters.program.executable import Executable
 from xla_emitters.program.steps import (
@@ -48,7 +49,6 @@ from xla_emitters.program.steps import (
     View,
     steps_within,
 )
-from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES
 from xla_emitters.runtime.repetition import LONG_LOOP, Repetition, asked_after, too_long
 from xla_emitters.support.limits import (
     MOST_ITERATIONS,
@@ -441,7 +441,8 @@ class Frame:
         def run() -> None:
             source, target = operands()
             if source.nbytes != target.nbytes:  # on a GPU elements share bytes, as in the text
-                source = regrouped(source.view(np.uint8), bits, wanted).reshape(target.shape)
+                shared = packed_bytes(source.view(np.uint8).reshape(-1), bits)
+                source = unpacked_elements(shared, wanted).reshape(target.shape)
             target[...] = source.view(target.dtype)
 
         return run

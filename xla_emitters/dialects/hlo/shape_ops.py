@@ -238,11 +238,12 @@ def memory_as(array: Array, source: Attribute, target: Attribute) -> Array:
     if one == other:
         return array
     from xla_emitters.dialects.hlo.elementwise import bits_as  # imported here: few bitcasts change the type
-    from xla_emitters.library.arguments import regrouped
+    from xla_emitters.library.packing import packed_bytes, unpacked_elements
 
     array = np.asarray(array, order="C")
     if one.bits != other.bits and min(one.bits, other.bits) < 8:
-        array, one = regrouped(array.view(np.uint8), min(one.bits, 8), min(other.bits, 8)), dtype("u8")
+        shared = packed_bytes(array.view(np.uint8), min(one.bits, 8))
+        array, one = unpacked_elements(shared, min(other.bits, 8)), dtype("u8")
     return bits_as(array, one, other)
 
 

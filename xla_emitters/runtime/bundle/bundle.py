@@ -67,7 +67,6 @@ FILES = (
     "runtime/memory_history.py",
     "runtime/npz.py",
     "runtime/numpy_calls.py",
-    "runtime/packing.py",
     "runtime/plain_ops.py",
     "runtime/repetition.py",
     "runtime/walk.py",

@@ -12,9 +12,9 @@ import numpy as np
 
 from xla_emitters.errors import Unsupported
 from xla_emitters.library.arguments import Array, numpy_type
+from xla_emitters.library.packing import BITS_IN_SHARED_BYTES
 from xla_emitters.program.bind import STAGE
 from xla_emitters.program.step_values import ALIGN_ALLOCATED
-from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES
 
 
 def refuse_packed(names: Iterable[str]) -> None:

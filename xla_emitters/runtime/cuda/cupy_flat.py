@@ -13,12 +13,12 @@ from typing import Any
 
 from xla_emitters import library
 from xla_emitters.errors import Unsupported
+from xla_emitters.library.packing import BITS_IN_SHARED_BYTES
 from xla_emitters.program.callees import Kernel, LibraryCall
 from xla_emitters.program.steps import Call, Launch
 from xla_emitters.runtime.cuda.cupy_platform import load_module
 from xla_emitters.runtime.cuda.cupy_steps import CupyPlatform, missing
 from xla_emitters.runtime.numpy_calls import BufferFunction, NumpyCalls
-from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES
 from xla_emitters.runtime.plain_ops import flat_function
 from xla_emitters.runtime.walk import Frame, Run
 

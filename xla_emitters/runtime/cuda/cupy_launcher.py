@@ -19,6 +19,7 @@ import numpy as np
 from xla_emitters.device import device_running
 from xla_emitters.errors import DataError, ToolError
 from xla_emitters.library.arguments import numpy_type, pattern_type
+from xla_emitters.library.packing import BITS_IN_SHARED_BYTES, packed_bytes
 from xla_emitters.program import ArraySpec, Program
 from xla_emitters.program.executable import executable_of
 from xla_emitters.runtime.arrays import checked, host_array
@@ -27,7 +28,6 @@ from xla_emitters.runtime.cuda.cupy_platform import find_cupy, to_device, to_hos
 from xla_emitters.runtime.dlpack import as_patterns
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
-from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES, packed_bytes
 from xla_emitters.support.extras import install_command
 
 HELP = f"{install_command(extras='cuda12')} (or cuda13); without a GPU: --platform cpu"

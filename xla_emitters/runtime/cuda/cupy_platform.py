@@ -19,9 +19,9 @@ import numpy as np
 
 from xla_emitters.errors import ToolError
 from xla_emitters.library.arguments import Array, numpy_type, pattern_type
+from xla_emitters.library.packing import BITS_IN_SHARED_BYTES, packed_bytes, unpacked_elements
 from xla_emitters.program.step_values import ArraySpec
 from xla_emitters.runtime.layouts import from_buffer, to_buffer
-from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES, packed_bytes, unpacked_elements
 
 
 def find_cupy() -> tuple[Any, str]:

@@ -27,9 +27,9 @@ from xla_emitters.dialects.mlir.func import FuncOp
 from xla_emitters.dialects.mlir.llvm import LLVMPointerType
 from xla_emitters.dtypes import DTYPES, Array, Kind
 from xla_emitters.errors import DataError, ExecutionError
+from xla_emitters.library.packing import packed_bytes, unpacked_elements
 from xla_emitters.program import LaunchDimensions
 from xla_emitters.rewrite.kernel_entry import INVARIANT, is_entry, launch_of
-from xla_emitters.runtime.packing import packed_bytes, unpacked_elements
 from xla_emitters.runtime.simt import scalars
 from xla_emitters.runtime.simt.code import Compiler, FunctionCode, Rules, RulesOfFiles
 from xla_emitters.runtime.simt.follow import followed

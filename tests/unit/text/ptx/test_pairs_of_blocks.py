@@ -11,7 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 from unit.text.ptx.one_instruction import HEAD as ANY
-from unit.text.ptx.test_tensor_memory import KINDS, LOADED, RESULTS, SHARED, STORED, cells_of, chunks_of, image, text_of
+from unit.text.ptx.test_tensor_memory import (
+    KINDS,
+    LOADED,
+    SHARED,
+    STORED,
+    cells_of,
+    chunks_of,
+    descriptor,
+    image,
+    small_integers,
+    text_of,
+)
 
 from xla_emitters.errors import ExecutionError
 from xla_emitters.explore.check.any_ptx import PtxKernel, launch_of, tensor_map_of
@@ -91,12 +102,9 @@ def product(
     launch: str = "2x128/2",
 ) -> None:
     """Each block's shared memory has half of the rows of A, and half of the columns of B, behind them."""
-    depth, codes = KINDS[kind]
+    depth, _ = KINDS[kind]
     dice = np.random.default_rng(rows + columns)
-    left, right = (
-        dice.integers(0 if word == "u8" else -4, 5, (n, depth)).astype(np.float64)
-        for word, n in ((a, rows), (b, columns))
-    )
+    left, right = small_integers(dice, (a, b), ((rows, depth), (columns, depth)))
     before, where = dice.integers(-9, 10, (rows, columns)).astype(np.float64), lanes_of(rows, columns)
     cells = numbered()
     cells[where] = cells_of(before, to)
@@ -110,8 +118,7 @@ def product(
     if in_tensor:
         packed = np.ascontiguousarray(left.astype(np.float16)).view(np.uint32).reshape(2, 128, -1)
         cells[:, :, 64 : 64 + packed.shape[2]] = packed
-    what = RESULTS[to] << 4 | codes[a] << 7 | codes[b] << 10 | along[0] << 15 | along[1] << 16
-    what |= columns // 8 << 17 | rows // 16 << 24
+    what = descriptor(kind, a, b, to, rows, columns, along)
     ending = f"{{{{{', '.join(map(str, masks))}}}}}, " if masks else ""
     issue = f"setp.eq.u32 %p5, 0, 0; @%p6 tcgen05.mma.cta_group::2.kind::{kind} [%r7], {'[%r7+64]' if in_tensor else '%rd4'}, "
     got = run(

@@ -230,6 +230,21 @@ def cells_of(numbers: np.ndarray, to: str) -> np.ndarray:
     return typed.view(np.uint16).astype(np.uint32) if to == "f16" else typed.view(np.uint32)
 
 
+def small_integers(
+    dice: np.random.Generator, words: tuple[str, str], shapes: tuple[tuple[int, int], tuple[int, int]], big: int = 4
+) -> list[np.ndarray]:
+    """A and the transpose of B, so small that all sums are exact."""
+    pairs = zip(words, shapes, strict=True)
+    return [dice.integers(0 if word == "u8" else -big, big + 1, shape).astype(np.float64) for word, shape in pairs]
+
+
+def descriptor(kind: str, a: str, b: str, to: str, rows: int, columns: int, along: tuple[bool, bool]) -> int:
+    """The instruction descriptor of a product."""
+    codes = KINDS[kind][1]
+    what = RESULTS[to] << 4 | codes[a] << 7 | codes[b] << 10 | along[0] << 15 | along[1] << 16
+    return what | columns // 8 << 17 | rows // 16 << 24
+
+
 def product(
     kind: str,
     a: str,
@@ -249,13 +264,10 @@ def product(
     saturates: int = 0,
     big: int = 4,
 ) -> None:
-    """Small integers, so that all sums are exact; D is at column 0, A at column 64 if it is in tensor memory."""
-    depth, codes = KINDS[kind]
+    """D is at column 0, A at column 64 if it is in tensor memory."""
+    depth, _ = KINDS[kind]
     dice = np.random.default_rng(rows + columns)
-    left, right = (
-        dice.integers(0 if word == "u8" else -big, big + 1, (n, depth)).astype(np.float64)
-        for word, n in ((a, rows), (b, columns))
-    )
+    left, right = small_integers(dice, (a, b), ((rows, depth), (columns, depth)), big)
     before = dice.integers(-9, 10, (rows, columns)).astype(np.float64) * 16
     lanes = np.arange(rows) if rows == 128 else np.arange(rows) // 16 * 32 + np.arange(rows) % 16
     cells = numbered(128)
@@ -267,8 +279,7 @@ def product(
     if in_tensor:
         packed = np.ascontiguousarray(left.astype(TYPES[a])).view(np.uint32)
         cells[:, 64 : 64 + packed.shape[1]] = packed
-    what = RESULTS[to] << 4 | codes[a] << 7 | codes[b] << 10 | negates[0] << 13 | negates[1] << 14
-    what |= along[0] << 15 | along[1] << 16 | columns // 8 << 17 | rows // 16 << 24 | saturates << 3
+    what = descriptor(kind, a, b, to, rows, columns, along) | negates[0] << 13 | negates[1] << 14 | saturates << 3
     ending = f", {{{{{', '.join(map(str, masks))}}}}}" if masks else ""
     ending += ", %p5" + (f", {exponent}" if exponent is not None else "")
     operand = "[%r7+64]" if in_tensor else "%rd4"

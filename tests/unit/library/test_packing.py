@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from xla_emitters.dtypes import DTYPES
-from xla_emitters.runtime.packing import BITS_IN_SHARED_BYTES, packed_bytes, unpacked_elements
+from xla_emitters.library.packing import BITS_IN_SHARED_BYTES, packed_bytes, unpacked_elements
 
 
 @pytest.mark.parametrize(
