@@ -32,7 +32,7 @@ def test_every_function_has_a_row_and_every_file_a_function() -> None:
     rows = {row.compute.__module__.rpartition(".")[2] for row in FUNCTIONS.values()}
     files = {path.stem for path in Path(function_table.__file__).parent.glob("*.py")}
     of_gpus = {"cublas", "cublaslt", "cudnn", "kept_plans"}
-    assert files - rows == {"__init__", "arguments", "devices", "function_table", *of_gpus}
+    assert files - rows == {"__init__", "arguments", "devices", "function_table", "packing", *of_gpus}
 
 
 def test_what_a_gpu_lacks_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
