@@ -126,7 +126,8 @@ class Lanes:
         """Mask of the stamps that other blocks have announced to the lanes' blocks."""
         if self.fenced is None or self.fenced.seen is None:
             return np.False_
-        return self.fenced.is_before((self.stamps >> BLOCK_SHIFT) - self.fenced.first, *block_and_epoch(found))
+        rows, (blocks, epochs) = (self.stamps >> BLOCK_SHIFT) - self.fenced.first, block_and_epoch(found)
+        return self.fenced.is_before(rows, warps_of(self.stamps), blocks, warps_of(found), epochs)
 
     def in_flight(self, found: Array) -> Array | None:
         """Mask of the stamps in `found` of copies to the lanes' memory that are not complete; None if there are none."""

@@ -95,7 +95,9 @@ class Rounds:
             if others_can_run():
                 return True
             rounds = f"round {self.count} begins with the values of round {self._saved_at}"
-            machine.refuse(self.op, _ALL_LANES, f"never ends: {rounds}, and nothing was written between them")
+            ran, of = len(machine.blocks), machine.launch.blocks
+            alone = "" if ran == of else f"; only {ran} of the grid's {of} blocks run at once here"
+            machine.refuse(self.op, _ALL_LANES, f"never ends: {rounds}, and nothing was written between them{alone}")
         if self._age & (self._age - 1) == 0:
             self._saved_at, self._saved, self._saved_lanes = self.count, list(state), places
             self._saved_changes = machine.memory.changes

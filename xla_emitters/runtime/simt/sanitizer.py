@@ -144,7 +144,7 @@ class Sanitizer(Watcher):
         for buffer in memory.buffers:
             self._shadows[buffer] = self._arguments.get(_address(buffer))
         self._stamp_lanes(memory)
-        self._fenced_blocks.begin(self._first_block, len(memory.blocks))
+        self._fenced_blocks.begin(self._first_block, self._stamps.shape)
         self._flights = {flight: CopiesInFlight(self._stamps.shape, partial(self._land, flight)) for flight in Flight}
 
     def end(self, memory: Memory) -> None:
@@ -171,12 +171,14 @@ class Sanitizer(Watcher):
     def _begins(self, here: Array, known: Array) -> None:
         """All threads of these blocks, bool (blocks,), know what they did before these epochs."""
         self._barriers = np.where(here, known, self._barriers)
+        self._fenced_blocks.meet(self._whole(here[:, None]))
         if self._clocks is not None:
             self._clocks.whole(here, known)
 
     def barrier_of(self, memory: Memory, there: Array, waiting: Array) -> None:
         self._next_epoch(memory, np.logical_or.reduce(there, axis=1))
         self._by_threads().meet(there, waiting, self._epochs)
+        self._fenced_blocks.meet(waiting, there)
 
     def arrive(self, memory: Memory, named: Sequence[Named]) -> None:
         self._next_epoch(memory, _blocks_of(named))
@@ -203,6 +205,7 @@ class Sanitizer(Watcher):
         clocks.see_phase(named, landed, self._epochs)
         self._landings = {}
         for lanes, barrier in named:
+            self._fenced_blocks.meet(lanes)
             if self._of_clusters is not None and (told := self._told.get(barrier)) is not None:
                 here = np.logical_or.reduce(lanes, axis=1)
                 self._of_clusters[here] = np.maximum(self._of_clusters[here], told)
@@ -246,8 +249,7 @@ class Sanitizer(Watcher):
 
     def fence(self, memory: Memory, active: Array | None) -> None:
         self.block_fence(memory, active)
-        blocks = self._fenced_blocks
-        blocks.fences = np.where(self._active_blocks(active), self._epochs, blocks.fences)
+        self._fenced_blocks.fence(self._whole(active), self._epochs, self._by_threads().known)
 
     def block_fence(self, memory: Memory, active: Array | None) -> None:
         # Where there are more than half of all epochs, those left are for barriers.
@@ -276,8 +278,8 @@ class Sanitizer(Watcher):
             (self.block_fence if is_of_block(access.op) else self.fence)(memory, access.active)
         if self._clocks is not None:
             self._clocks.publish(self._whole(access.active))
-        if is_global:
-            self._fenced_blocks.announce(self._active_blocks(access.active))
+            if is_global:
+                self._fenced_blocks.announce(self._whole(access.active), self._clocks.known)
 
     def _see(self, lanes: Lanes, before: Array, after: Array, *, is_global: bool) -> None:
         """The lanes know what those have announced that updated the units before them, or with them; so do their blocks."""
@@ -287,11 +289,14 @@ class Sanitizer(Watcher):
                 threads = ((found & SEVERAL) >> OP_BITS) - 1
                 writers = np.where(is_own, np.where(threads < OF_WARP - 1, threads, -1), -2)
                 self._clocks.see(lanes.numbers, writers, block_and_epoch(found)[1])
+            looking = np.zeros(self._stamps.shape, np.bool_)
+            looking.flat[lanes.numbers] = True
+            self._fenced_blocks.meet(looking)
         if not (is_global and self._fenced_blocks.announced.any()):
             return
-        rows = np.broadcast_to((lanes.stamps >> BLOCK_SHIFT) - self._first_block, before.shape)
+        rows, warps = (lanes.stamps >> BLOCK_SHIFT) - self._first_block, warps_of(lanes.stamps)
         for found in (before, np.where(after == SEVERAL_BLOCKS, after, 0)):
-            self._fenced_blocks.see(rows, *block_and_epoch(found))
+            self._fenced_blocks.see(*np.broadcast_arrays(rows, warps, *block_and_epoch(found)))
 
     def _next_epoch(self, memory: Memory, here: Array) -> None:
         """Accesses from here on are later than those before, in these blocks."""
@@ -439,6 +444,7 @@ class Sanitizer(Watcher):
             # A product is of a whole warpgroup: none of its warps sees it complete before all have begun it.
             threads, epochs = (np.concatenate(each) for each in zip(*self._ended, strict=True))
             self._by_threads().meet_in_groups(lanes, threads, epochs)
+            self._fenced_blocks.meet(lanes)
 
     def complete_by(
         self, memory: Memory, lanes: Array, barrier: Barrier, flight: Flight, *, is_bulk: bool, of_pair: bool = False

@@ -58,8 +58,7 @@ class ThreadClocks:
     def meet(self, there: Array, waiting: Array, epochs: Array) -> None:
         """Threads have met, of which those that waited go on knowing what all did; bool (blocks, threads)."""
         joined = np.where(there[:, :, None], self.known, 0).max(axis=1)
-        starts = np.arange(0, int(there.shape[1]), WARP_SIZE)
-        came = np.logical_or.reduceat(there, starts, axis=1)
+        came = in_warps(there)
         several = came.sum(axis=1, keepdims=True) > 1
         joined = np.where(np.concatenate((came, several), axis=1), epochs[:, None], joined)
         self.known = np.where(waiting[:, :, None], np.maximum(self.known, joined[:, None, :]), self.known)
@@ -117,15 +116,15 @@ class ThreadClocks:
 
     def publish(self, active: Array) -> None:
         """Threads, bool (blocks, threads), are about to access something atomically: what was before their fences is told."""
-        lanes = (self.fences > 0) & active
-        if not lanes.any():
+        rows, threads = np.nonzero((self.fences > 0) & active)
+        if not rows.size:
             return
-        own = self._warp[:, None] == np.arange(self.warps + 1)
-        own[:, self.warps] = True
-        news = np.where(own, self.fences[:, :, None], self.known)
-        before = np.zeros_like(self.known) if self.published is None else self.published
-        self.published = np.where(lanes[:, :, None], news, before)
-        self.fences = np.where(lanes, 0, self.fences)
+        if self.published is None:
+            self.published = np.zeros_like(self.known)
+        self.published[rows, threads] = self.known[rows, threads]
+        before = self.fences[rows, threads]
+        self.published[rows, threads, self._warp[threads]] = self.published[rows, threads, -1] = before
+        self.fences[rows, threads] = 0
 
     def see(self, readers: Array, writers: Array, epochs: Array) -> None:
         """Threads have looked at flags.
@@ -138,7 +137,14 @@ class ThreadClocks:
         rows, columns = np.nonzero(writers >= -1)
         readers, writers, epochs = readers[rows, 0], writers[rows, columns], epochs[rows, columns]
         blocks, threads = readers // self.known.shape[1], np.maximum(writers, 0)
-        several = np.where(writers == -1, blocks, 0)
-        told = np.where((writers == -1)[:, None], self.published.max(axis=1)[several], self.published[blocks, threads])
+        told, of_several = self.published[blocks, threads], writers == -1
+        if of_several.any():
+            found, at = np.unique(blocks[of_several], return_inverse=True)
+            told[of_several] = self.published[found].max(axis=1)[at]
         known = self.known.reshape(-1, self.warps + 1)
         np.maximum.at(known, readers, np.minimum(told, epochs[:, None]))
+
+
+def in_warps(lanes: Array) -> Array:
+    """Threads, bool (..., threads) -> the warps of which any is there, bool (..., warps)."""
+    return np.logical_or.reduceat(lanes, np.arange(0, int(lanes.shape[-1]), WARP_SIZE), axis=-1)

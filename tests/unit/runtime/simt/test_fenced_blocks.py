@@ -226,6 +226,47 @@ def test_barriers_of_the_whole_grid(more):
     race(own + NEIGHBOUR + more + second + write)
 
 
+PARTS = """
+  setp.eq.u32 %q, %c, 0; @%q bra PRODUCER;
+  @!%p bra B; W: ld.relaxed.gpu.global.u32 %v, [%f]; setp.eq.u32 %q, %v, 0; @%q bra W;
+B: MEET setp.eq.u32 %q, %t, READER; @%q ld.global.u32 %v, [%x]; @%q st.global.u32 [%b], %v; bra E;
+PRODUCER: setp.eq.u32 %q, %t, WRITER; @%q st.global.u32 [%x], 77; HAND OVER @%p st.relaxed.gpu.global.u32 [%f], 1;
+E:"""
+FENCE = "@%p fence.acq_rel.gpu;"
+
+
+@pytest.mark.parametrize(
+    ("writer", "hand_over"),
+    [
+        (0, FENCE),
+        (1, "bar.warp.sync -1;" + FENCE),
+        (40, "bar.sync 0;" + FENCE),
+        (40, "bar.sync 3, 64;" + FENCE),
+        (40, "membar.gl; bar.sync 0;"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("reader", "meet"), [(0, ""), (1, "bar.warp.sync -1;"), (40, "bar.sync 0;"), (40, "bar.sync 3, 64;")]
+)
+def test_threads_of_the_blocks_meet_before_the_fence_and_behind_the_flag(writer, hand_over, reader, meet):
+    body = PARTS.replace("WRITER", str(writer)).replace("READER", str(reader))
+    found = after(body.replace("HAND OVER", hand_over).replace("MEET", meet), "2x64")
+    assert found[1].tolist()[:2] == [0, 77]
+    if reader == 40:
+        assert f"which thread {writer} of block 0 wrote" in race(
+            body.replace("HAND OVER", hand_over).replace("MEET", ""), "2x64"
+        )
+    if writer == 40:
+        for part in hand_over.split(";")[:-1]:
+            race(body.replace("HAND OVER", hand_over.replace(part + ";", "")).replace("MEET", meet), "2x64")
+    # Warps that meet without the one that has looked, or that stored, have not met it.
+    apart = "setp.ge.u32 %q, %t, 32; @%q bar.sync 3, 32;"
+    if reader == 40:
+        race(body.replace("HAND OVER", hand_over).replace("MEET", apart), "2x64")
+    if writer == 40:
+        race(body.replace("HAND OVER", apart + FENCE).replace("MEET", meet), "2x64")
+
+
 def test_a_lock():
     body = """ @!%p bra E;
     W: atom.acquire.gpu.global.cas.b32 %w, [%f], 0, 1; setp.ne.u32 %q, %w, 0; @%q bra W;

@@ -8,6 +8,7 @@ from unit.runtime.simt.kernels import launch, per_thread
 
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.errors import ExecutionError
+from xla_emitters.program import LaunchDimensions
 from xla_emitters.runtime.simt import execute
 
 NUMBERS = np.arange(64)
@@ -119,3 +120,11 @@ def test_a_loop_whose_counter_is_in_memory_ends() -> None:
 def test_waiting_for_what_is_never_written() -> None:
     with pytest.raises(ExecutionError, match=r"never ends.* nothing was written between"):
         execute(parse_ir(memory_loop("", 700)), [np.zeros(1, np.int32)])
+    found = r"nothing was written between them; only 2 of the grid's 3 blocks run at once here"
+    with pytest.raises(ExecutionError, match=found):
+        execute(
+            parse_ir(memory_loop("", 700)),
+            [np.zeros(1, np.int32)],
+            launch=LaunchDimensions((3, 1, 1), (1, 1, 1)),
+            chunk_blocks=2,
+        )
