@@ -90,11 +90,12 @@ class FencedBlocks:
         if not rows.size:
             return
         shape = (len(self.fences), last + 1, self.announced.shape[1])
-        self.seen = np.zeros(shape, np.uint16) if self.seen is None else self.seen
+        seen: Array = np.zeros(shape, np.uint16) if self.seen is None else self.seen
+        self.seen, nobody = seen, np.zeros(shape[2] - 1, np.bool_)
         found, starts = np.unique(rows, return_index=True)
         for row, at in zip(found.tolist(), np.split(np.arange(len(rows)), starts[1:]), strict=True):
-            knew, looked = self.fresh.get(row, (self.seen[row], np.zeros(shape[2] - 1, np.bool_)))
-            knew, looked = knew.copy(), looked.copy()
+            before: tuple[Array, Array] = self.fresh.get(row, (seen[row], nobody))
+            knew, looked = before[0].copy(), before[1].copy()
             looked[warps[at]] = True
             if (blocks[at] >= last).any():
                 knew[:last] = np.maximum(knew[:last], self.announced)
@@ -102,7 +103,7 @@ class FencedBlocks:
                 if block < last:
                     knew[block] = np.maximum(knew[block], np.minimum(self.announced[block], epoch))
                     if (other := block - self.first) >= 0:
-                        knew = np.maximum(knew, self.fresh[other][0] if other in self.fresh else self.seen[other])
+                        knew = np.maximum(knew, self.fresh[other][0] if other in self.fresh else seen[other])
             knew[self.first + row] = 0
             # Block 0 is nobody, and a block need not see itself.
             knew[last] = np.count_nonzero(knew[:last].any(axis=1)) >= last - 2
