@@ -154,14 +154,15 @@ def check_sources(machine: Machine, op: Operation, source: Array, valid: Array) 
 
     source, valid   as for `exchanged`
     """
-    if not machine.memory.watchers or machine.active is None or all(_may_be_dropped(each) for each in op.results):
+    if not machine.memory.watchers or machine.active is None:
         return
     threads = thread_numbers(machine)
     place = np.where(valid, threads - threads % WARP_SIZE + source, threads)
     place = np.where((place < 0) | (place >= machine.launch.threads), threads, place)
     active = np.broadcast_to(machine.active, machine.shape)
     absent = active & ~np.take_along_axis(active, np.broadcast_to(place, machine.shape), axis=1)
-    machine.memory.tell(Watcher.exchange, op, absent, machine.active)
+    if absent.any() and not all(_may_be_dropped(each) for each in op.results):
+        machine.memory.tell(Watcher.exchange, op, absent, machine.active)
 
 
 def exchanged(machine: Machine, form: Form, value: Value, source: Array, valid: Array) -> Value:
