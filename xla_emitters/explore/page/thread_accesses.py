@@ -39,6 +39,9 @@ class _Recorder(Watcher):
 
     def __init__(self, lines: dict[Operation, int]) -> None:
         self._lines = lines
+        self.restart()
+
+    def restart(self) -> None:
         self._seen = Counter[tuple[Operation, str, bool]]()
         self.rows = dict[tuple[Operation, str, bool], dict[str, Any]]()
 

@@ -73,6 +73,9 @@ class AccessCounter(Watcher):
     """Counts all accesses to global and shared memory, in the order in which their ops first run."""
 
     def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
         self._sums: dict[tuple[Operation, str, Space, bool, int], _Sums] = {}
 
     def access(self, memory: Memory, access: Access) -> None:

@@ -278,9 +278,13 @@ class BlockNode:
 
 @dataclass
 class BlockGraph:
-    """Blocks with branches between them, in the order of `loops_together`; the first is the entry."""
+    """Blocks with branches between them, in the order of `loops_together`; the first is the entry.
+
+    may_wait  whether a loop looks for what other blocks of the grid may write
+    """
 
     nodes: list[BlockNode]
+    may_wait: bool = False
 
     def run(self, machine: Machine, frame: Frame, arguments: Sequence[Value]) -> list[Value]:
         """Runs until every active lane has returned; returns what they returned."""
@@ -613,7 +617,9 @@ class FrameSlots:
             polls = wait is not None and isinstance(wait, llvm.CallIntrinsicOp) and "cluster" not in wait.intrin.data
             ends, asks = _only_returns(block), any(map(_is_atomic, block.ops))
             nodes.append(BlockNode(body, branch, self.slots(results), wait, polls, asks, ends, of_all))
-        return BlockGraph(nodes)
+        looks = [any(map(_is_look, block.ops)) for block in blocks]
+        back = [(way, end + 1) for end, node in enumerate(nodes) for way, _ in node.branch.ways if way is not None]
+        return BlockGraph(nodes, any(any(looks[start:end]) for start, end in back))
 
     def _branch(self, block: Block, numbers: dict[Block, int]) -> BlockEnd:
         op = block.last_op
@@ -638,9 +644,14 @@ _WAITS = tuple(
 
 
 def _is_atomic(op: Operation) -> bool:
+    return _is_look(op) or isinstance(op, llvm.AtomicRMWOp)
+
+
+def _is_look(op: Operation) -> bool:
+    """Whether the op reads what others write, without an update that is worth its while by itself."""
     if isinstance(op, llvm.LoadOp):
         return op.ordering.value.data != 0 or op.volatile_ is not None
-    return isinstance(op, llvm.AtomicRMWOp | llvm.AtomicCmpXchgOp)
+    return isinstance(op, llvm.AtomicCmpXchgOp)
 
 
 def _only_returns(block: Block) -> bool:

@@ -31,7 +31,7 @@ from xla_emitters.library.packing import packed_bytes, unpacked_elements
 from xla_emitters.program import LaunchDimensions
 from xla_emitters.rewrite.kernel_entry import INVARIANT, is_entry, launch_of
 from xla_emitters.runtime.simt import scalars
-from xla_emitters.runtime.simt.code import Compiler, FunctionCode, Rules, RulesOfFiles
+from xla_emitters.runtime.simt.code import BlockGraph, Compiler, FunctionCode, Rules, RulesOfFiles
 from xla_emitters.runtime.simt.follow import followed
 from xla_emitters.runtime.simt.machine import Machine, Tensor, Value
 from xla_emitters.runtime.simt.memory import Access, Memory, Watcher
@@ -54,6 +54,10 @@ RULES = RulesOfFiles(
 
 LANES = 1 << 17
 """Approximate number of threads in a chunk: enough to make NumPy's overhead per op small, few enough to need little memory."""
+LANES_THAT_WAIT = 1 << 13, 1 << 19
+"""The same where blocks may wait for others. Most wait for those before them, and each round of a wait costs less if fewer blocks run; where
+they wait for later ones, as at a barrier of the grid, the launch begins anew with more threads at once than an H200 or a B200 runs.
+"""
 
 
 def execute(
@@ -265,11 +269,27 @@ class Entry:
         cluster: tuple[int, int, int] = (1, 1, 1),
     ) -> list[Array]:
         """As the function `execute`. shared_bytes: dynamic shared memory of a block; cluster: blocks of a cluster"""
-        bound = self.bind(arrays)
+        bound, sizes = self.bind(arrays), [chunk_blocks]
+        if chunk_blocks is None and isinstance(code := self.function.code, BlockGraph) and code.may_wait:
+            count = self.launch.blocks if blocks is None else len(blocks)
+            sizes = [*dict.fromkeys(min(count, max(1, lanes // self.launch.threads)) for lanes in LANES_THAT_WAIT)]
+        before = [(each.data, each.data.copy()) for each in bound if each.writable] if len(sizes) > 1 else []
         with np.errstate(all="ignore"):
-            for chunk in chunks(self.launch, blocks, chunk_blocks, cluster):
-                memory = Memory(self.launch, chunk, watchers, launch_shared_bytes=shared_bytes, cluster=prod(cluster))
-                self.run(memory, bound, max_rounds)
+            for size in sizes:
+                is_last = size == sizes[-1]
+                try:
+                    for chunk in chunks(self.launch, blocks, size, cluster):
+                        of = prod(cluster)
+                        memory = Memory(self.launch, chunk, watchers, launch_shared_bytes=shared_bytes, cluster=of)
+                        self.run(memory, bound, max_rounds, may_restart=not is_last)
+                    break
+                except ExecutionError:
+                    if is_last:
+                        raise
+                for data, then in before:
+                    data[...] = then
+                for watcher in watchers:
+                    watcher.restart()
         for argument in bound:
             argument.unpack()
         return [argument.array for argument in bound[len(bound) - self.results :]]
@@ -328,9 +348,11 @@ class Entry:
             raise DataError(f"{what} is {wanted} bytes, but the array has {found.data.size}", stage="simt")
         return found
 
-    def run(self, memory: Memory, arguments: Sequence[CallersArray], max_rounds: int | None) -> None:
+    def run(
+        self, memory: Memory, arguments: Sequence[CallersArray], max_rounds: int | None, *, may_restart: bool = False
+    ) -> None:
         """Runs one chunk. raises ExecutionError when a returned tensor is not the newest value of its result's buffer."""
-        machine = Machine(self.launch, memory.blocks, memory, max_rounds)
+        machine = Machine(self.launch, memory.blocks, memory, max_rounds, may_restart=may_restart)
         values = [argument.value(machine, number) for number, argument in enumerate(arguments)]
         memory.tell(Watcher.begin)
         returned = self.function.call(machine, values)

@@ -88,6 +88,9 @@ class LaneValues(Follower):
         default_factory=list[tuple[Operation, tuple[Number, ...]]]
     )
 
+    def restart(self) -> None:
+        self.computed.clear()
+
     def follow(self, machine: Machine, op: Operation, values: Sequence[Any]) -> None:
         if len(self.computed) >= MOST_VALUES or not (rows := np.flatnonzero(machine.memory.blocks == self.block)).size:
             return

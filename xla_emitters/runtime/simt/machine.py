@@ -69,6 +69,7 @@ class Machine:
     retried        lanes that it left behind before
     stalled        lanes that it leaves behind: they run it again when memory has changed
     gives_up       whether it must not leave any behind: nothing else can run
+    may_restart    whether the launch begins anew, with more blocks at once, where these seem to wait for others
     """
 
     launch: LaunchDimensions
@@ -85,6 +86,7 @@ class Machine:
     retried: Array | None = None
     stalled: Array | None = None
     gives_up: bool = False
+    may_restart: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:

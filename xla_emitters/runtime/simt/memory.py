@@ -148,6 +148,9 @@ Named: TypeAlias = tuple[Array, tuple[int, int]]
 class Watcher:
     """Base class: called at the accesses, barriers and exchanges of a chunk; its methods do nothing."""
 
+    def restart(self) -> None:
+        """The launch begins anew, with the arguments as they were: what was seen does not count."""
+
     def begin(self, memory: Memory) -> None:
         """A chunk is about to run; its arguments are buffers 0, 1 ... of `memory`."""
 

@@ -28,6 +28,9 @@ from xla_emitters.runtime.simt.shared_calls import integers_of
 UNWATCHED = 64
 """Rounds of a loop before comparisons begin: most loops have fewer. Also after how many a loop with atomic accesses lets others run."""
 
+QUIET = 1 << 9
+"""Rounds in which memory does not change, after which blocks seem to wait for others."""
+
 State: TypeAlias = Value | int | None
 
 _ALL_LANES = np.ones((1, 1), np.bool_)
@@ -36,8 +39,9 @@ _ALL_LANES = np.ones((1, 1), np.bool_)
 class Rounds:
     """The rounds of one loop that is running.
 
-    op    names the loop in messages
-    _age  rounds since lanes were last sent to wait
+    op      names the loop in messages
+    _age    rounds since lanes were last sent to wait
+    _quiet  `Memory.changes` when it was seen to change last, and the round
     """
 
     def __init__(self, machine: Machine, op: Operation) -> None:
@@ -49,6 +53,7 @@ class Rounds:
         self._saved_lanes: Sequence[Array | None] = ()
         self._saved_changes = -1
         self._age = 0
+        self._quiet = (-1, 0)
 
     def begin(
         self,
@@ -80,6 +85,11 @@ class Rounds:
             )
         if self.count < UNWATCHED:
             return False
+        if machine.may_restart:
+            if self._quiet[0] != machine.memory.changes:
+                self._quiet = machine.memory.changes, self.count
+            elif self.count - self._quiet[1] > QUIET:
+                raise ExecutionError(f"{self.op.name} waits for blocks that do not run yet", stage="simt")
         if is_asking and self.count % UNWATCHED == 0 and self._are_whole_warps(waiting) and others_can_run():
             return True
         places = [machine.active, *waiting]
