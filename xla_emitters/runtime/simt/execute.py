@@ -55,8 +55,8 @@ RULES = RulesOfFiles(
 LANES = 1 << 17
 """Approximate number of threads in a chunk: enough to make NumPy's overhead per op small, few enough to need little memory."""
 LANES_THAT_WAIT = 1 << 13, 1 << 19
-"""The same where blocks may wait for others. Most wait for those before them, and each round of a wait costs less if fewer blocks run; where
-they wait for later ones, as at a barrier of the grid, the launch begins anew with more threads at once than an H200 or a B200 runs.
+"""The same where blocks may wait for others. Most wait for those before them, and each round of a wait costs less if fewer blocks run.
+Where they wait for later ones, as at a barrier of the grid, the launch begins anew with more threads at once than an H200 or a B200 runs.
 """
 
 

@@ -82,26 +82,38 @@ def elements_of(word: str, registers: Array, bits: int = 0) -> Array:
         # The lower 13 bits are not used.
         return (words & np.uint32(0xFFFF_E000)).view(F32).astype(F64)
     bits = bits or BITS[word]
-    parts = words >> np.arange(0, 32, bits, dtype=np.uint32) & np.uint32((1 << bits) - 1)
+    if bits >= 8:
+        parts = words.view(f"u{bits // 8}")
+    else:
+        parts = words >> np.arange(0, 32, bits, dtype=np.uint32) & np.uint32((1 << bits) - 1)
     if word == "f16":
-        return parts.astype(np.uint16).view(np.float16).astype(F64)
+        return parts.view(np.float16).astype(F64)
     if word == "bf16":
-        return (parts << np.uint32(16)).view(F32).astype(F64)
+        return (parts.astype(np.uint32) << np.uint32(16)).view(F32).astype(F64)
     if word in _FLOATS:
-        middle = parts >> np.uint32(2 * (word == "e2m1" and bits == 8))
+        middle = parts >> parts.dtype.type(2 * (word == "e2m1" and bits == 8))
         return (middle & _MASKS.get(word, 255)).astype(np.uint8).view(_FLOATS[word]).astype(F64)
     numbers = parts.astype(np.int64)
     sign = 1 << bits - 1
     return ((numbers ^ sign) - sign if word[0] == "s" else numbers).astype(F64)
 
 
-def places(count: int, each: int, rows: int) -> tuple[Array, Array]:
-    """Row and column of each element of A: (lanes, registers, elements of one). For B's transpose, `rows` is 8."""
-    register = np.arange(count)[None, :, None]
+def of_warps(elements: Array, rows: int) -> Array:
+    """A, or B's transpose (`rows` 8), float64 (..., rows, depth), from what warps hold (..., 32, registers, elements of one)."""
+    order = _order(*elements.shape[-2:], rows)
+    return elements.reshape(*elements.shape[:-3], -1).take(order, axis=-1)
+
+
+@cache
+def _order(count: int, each: int, rows: int) -> Array:
+    """For each element of a matrix its place among those that a warp holds; int64 (rows, depth)."""
+    register, element = np.arange(count)[None, :, None], np.arange(each)[None, None, :]
     high, along = (register % 2, register // 2) if rows == 16 else (np.zeros_like(register), register)
-    element = np.arange(each)[None, None, :]
     row = GROUP[:, None, None] + 8 * high + 0 * element
-    return row, WITHIN[:, None, None] * each + 4 * each * along + element
+    column = WITHIN[:, None, None] * each + 4 * each * along + element
+    found = np.zeros((rows, WARP_SIZE * count * each // rows), np.int64)
+    found[row, column] = np.arange(found.size).reshape(row.shape)
+    return found
 
 
 def by_groups(machine: Machine, values: Sequence[Array], threads: int = WARP_SIZE) -> Array:
@@ -120,17 +132,9 @@ def whole_warps(machine: Machine, op: Operation) -> None:
 
 def _mma(mma: Mma, op: Operation, machine: Machine, *operands: Any) -> Value:
     of_a, of_b, of_c = mma.registers
-
-    def matrix(machine: Machine, word: str, values: Sequence[Array], rows: int) -> Array:
-        elements = elements_of(word, by_groups(machine, values), mma.bits)
-        row, column = places(len(values), elements.shape[-1], rows)
-        found = np.zeros((*elements.shape[:2], rows, mma.depth))
-        found[:, :, row, column] = elements
-        return found
-
     whole_warps(machine, op)
-    a = matrix(machine, mma.a, operands[:of_a], mma.rows)
-    b = matrix(machine, mma.b, operands[of_a : of_a + of_b], 8)
+    a = of_warps(elements_of(mma.a, by_groups(machine, operands[:of_a]), mma.bits), mma.rows)
+    b = of_warps(elements_of(mma.b, by_groups(machine, operands[of_a : of_a + of_b]), mma.bits), 8)
     if mma.scales:
         of_factors = operands[-6:]
         operands = operands[:-6]
@@ -139,7 +143,7 @@ def _mma(mma: Mma, op: Operation, machine: Machine, *operands: Any) -> Value:
     if mma.is_sparse:
         metadata, selector = operands[-2:]
         operands = operands[:-2]
-        a = with_zeros(machine, op, mma, a[..., : mma.depth // 2], by_groups(machine, [metadata])[..., 0], selector)
+        a = with_zeros(machine, op, mma, a, by_groups(machine, [metadata])[..., 0], selector)
     numbers = mma.rows * 8 // WARP_SIZE
     number = np.arange(numbers)
     row, column = GROUP[:, None] + 8 * (number // 2), WITHIN[:, None] * 2 + number % 2

@@ -27,11 +27,11 @@ from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir.mma_shapes import BITS, Wgmma
 from xla_emitters.dtypes import Array
-from xla_emitters.runtime.simt.gpu_rules import thread_numbers
+from xla_emitters.runtime.simt.gpu_rules import WARP_SIZE, thread_numbers
 from xla_emitters.runtime.simt.llvm_rules import load_value
 from xla_emitters.runtime.simt.machine import Machine, Value
 from xla_emitters.runtime.simt.memory import WINDOW_BITS, Space, Watcher
-from xla_emitters.runtime.simt.nvvm_matrices import GROUP, WITHIN, by_groups, elements_of, places, rounded
+from xla_emitters.runtime.simt.nvvm_matrices import GROUP, WITHIN, by_groups, elements_of, of_warps, rounded
 from xla_emitters.runtime.simt.scalars import F64
 
 WARPGROUP = 128
@@ -128,9 +128,7 @@ def _whole_warpgroups(machine: Machine, op: Operation) -> Array:
 def _from_registers(machine: Machine, shape: Wgmma, registers: Sequence[Array]) -> Array:
     """A, float64 (blocks, groups, 64, depth)."""
     elements = elements_of(shape.a, by_groups(machine, registers, WARPGROUP))
-    row, column = places(len(registers), elements.shape[-1], 16)
-    found = np.zeros((*elements.shape[:2], 4, 16, shape.depth))
-    found[:, :, :, row, column] = elements.reshape(*elements.shape[:2], 4, 32, *elements.shape[3:])
+    found = of_warps(elements.reshape(*elements.shape[:2], 4, WARP_SIZE, *elements.shape[3:]), 16)
     return found.reshape(*elements.shape[:2], 64, shape.depth)
 
 
