@@ -223,12 +223,7 @@ class ElementAccess:
         storage = storage_of(element)
         unit = storage.addressed_bits if storage.bits == storage.addressed_bits else 32
         units = -(-elements * storage.bits // unit) * (unit // storage.addressed_bits)
-        name = self.free_name("shared")
-        variable = llvm.LLVMArrayType(units, storage.addressed)
-        self.add_global(op, llvm.GlobalOp(variable, name, "private", addr_space=SHARED, alignment=GLOBAL_ALIGNMENT))
-        builder = located_builder(InsertPoint.before(op), op)
-        address = builder.insert(llvm.AddressOfOp(name, llvm.LLVMPointerType(IntAttr(SHARED)))).result
-        pointer = builder.insert(llvm.AddrSpaceCastOp(address, POINTER)).results[0]
+        pointer = self._shared_memory(op, "shared", llvm.LLVMArrayType(units, storage.addressed), "private")
         self.memory[pointer] = PointerFacts(GLOBAL_ALIGNMENT)
         return pointer
 
@@ -245,9 +240,12 @@ class ElementAccess:
 
     def launch_memory(self, op: Operation) -> SSAValue:
         """A pointer to the dynamic shared memory, whose size the launch sets, inserted before `op`."""
-        name = self.free_name("launch_shared")
-        made = llvm.GlobalOp(llvm.LLVMArrayType(0, i8), name, "external", addr_space=SHARED, alignment=GLOBAL_ALIGNMENT)
-        self.add_global(op, made)
+        return self._shared_memory(op, "launch_shared", llvm.LLVMArrayType(0, i8), "external")
+
+    def _shared_memory(self, op: Operation, stem: str, variable: llvm.LLVMArrayType, linkage: str) -> SSAValue:
+        """A generic pointer to a new global in shared memory, inserted before `op`."""
+        name = self.free_name(stem)
+        self.add_global(op, llvm.GlobalOp(variable, name, linkage, addr_space=SHARED, alignment=GLOBAL_ALIGNMENT))
         builder = located_builder(InsertPoint.before(op), op)
         address = builder.insert(llvm.AddressOfOp(name, llvm.LLVMPointerType(IntAttr(SHARED)))).result
         return builder.insert(llvm.AddrSpaceCastOp(address, POINTER)).results[0]
