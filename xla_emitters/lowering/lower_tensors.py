@@ -72,7 +72,7 @@ from xla_emitters.rewrite.in_place import find_conflict
 from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_entry import INVARIANT
 from xla_emitters.rewrite.kernel_pass import DevicePass, refusal
-from xla_emitters.rewrite.scf_patterns import replace_branch, replace_for
+from xla_emitters.rewrite.scf_patterns import replace_branch, replace_for, yielded
 from xla_emitters.rewrite.symbols import functions, scopes
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -347,10 +347,9 @@ class _Lowering:
         dropped = [k for k, result in enumerate(op.results) if isinstance(result.type, TensorType)]
         if not dropped:
             return
-        yielded = op.regions[0].block.last_op
-        assert yielded is not None
+        first = yielded(op.regions[0].block)
         for position in dropped:
-            op.results[position].replace_all_uses_with(yielded.operands[position])
+            op.results[position].replace_all_uses_with(first[position])
         replace_branch(PatternRewriter(op), op, [k for k in range(len(op.results)) if k not in dropped])
 
 

@@ -30,6 +30,7 @@ from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith, complex, scf
 from xla_emitters.dialects.ranges import constant_of
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.scf_patterns import yielded
 
 COUNTS = (4096, 64)
 """Elements of a block, and blocks that are summed before they are added to the rest."""
@@ -52,14 +53,13 @@ class DiscBlockSumsPass(KernelPass):
 
 def _sums(loop: scf.ForOp) -> list[int]:
     """Which of the carried values are only added to."""
-    last = loop.body.block.last_op
-    assert last is not None
+    body = loop.body.block
     return [
         number
-        for number, (carried, following) in enumerate(zip(loop.body.block.args[1:], last.operands, strict=True))
+        for number, (carried, following) in enumerate(zip(body.args[1:], yielded(body), strict=True))
         if isinstance(added := following.owner, arith.AddfOp | complex.AddOp)
         and carried in added.operands
-        and added.parent is loop.body.block
+        and added.parent is body
         and carried.has_one_use()
         and following.has_one_use()
     ]
