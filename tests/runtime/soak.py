@@ -152,7 +152,7 @@ def soak(
         with rest:
             at_rest = trimmed_mib()
         now = time.perf_counter() - start
-        row = now, sum(counts), busy, at_rest, program.compilation.loaded.counters.bindings
+        row = now, sum(counts), busy, at_rest, program.compilation.loaded.bindings
         found.rows.append(row)
         counted = f"{row[0]:8.0f} {row[1]:9d} {row[2]:10.1f} {row[3]:9.1f} {row[4]:9d}"
         say(f"{counted} {len(found.wrong):7d} {len(found.errors):7d}")

@@ -75,14 +75,14 @@ def test_sizes_are_bound_once_and_the_least_recently_used_go(way: str) -> None:
     for _ in range(3):
         for rows in (2, 5):
             program(np.ones((rows, 4), np.float32))
-    assert (program.compilation.loaded.counters.runs, program.compilation.loaded.counters.bindings) == (6, 2)
+    assert (program.compilation.loaded.runs, program.compilation.loaded.bindings) == (6, 2)
     for rows in range(10, 10 + MOST_BINDINGS):
         program(np.ones((rows, 4), np.float32))
-    before = program.compilation.loaded.counters.bindings
+    before = program.compilation.loaded.bindings
     program(np.ones((10, 4), np.float32))
-    assert program.compilation.loaded.counters.bindings == before
+    assert program.compilation.loaded.bindings == before
     program(np.ones((2, 4), np.float32))
-    assert program.compilation.loaded.counters.bindings == before + 1
+    assert program.compilation.loaded.bindings == before + 1
 
 
 # ----------------------------------------------------------------------------------------------------------------- loops

@@ -244,7 +244,7 @@ def of_corpus(name: str) -> Program:
 def test_no_violated_size_is_computed_with(name: str) -> None:
     """100 drawn shapes per program: a call succeeds exactly if the sizes fit some values of the symbols; its results have JAX's ranks."""
     program, random = of_corpus(name), np.random.default_rng([*name.encode()])
-    before, fitting = program.compilation.loaded.counters.runs, 0
+    before, fitting = program.compilation.loaded.runs, 0
     legal = {
         tuple(shape for _, shape, _ in specs(CASES[name], {"b": b, "s": s}))
         for b, s in itertools.product(range(1, 20), repeat=2)
@@ -261,11 +261,11 @@ def test_no_violated_size_is_computed_with(name: str) -> None:
         if tuple(map(tuple, shapes)) in legal:
             program.run(given)
             fitting += 1
-            before = program.compilation.loaded.counters.runs
+            before = program.compilation.loaded.runs
             continue
         with pytest.raises(DataError):
             program.run(given)
-        assert program.compilation.loaded.counters.runs == before
+        assert program.compilation.loaded.runs == before
     assert 0 < fitting < 100
 
 

@@ -64,6 +64,7 @@ from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.xla_gpu import AtomicRMWOp, YieldOp
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.lowering.element_storage import Storage, from_memory, to_memory
+from xla_emitters.rewrite.constants import literal
 from xla_emitters.rewrite.kernel_pass import refusal
 
 UNORDERED = ordering_number("unordered").value.data
@@ -283,9 +284,7 @@ def _extremum(builder: Builder, address: SSAValue, value: SSAValue, way: FloatEx
         llvm.LoadOp(address, value_type, alignment=value_type.bitwidth // 8, ordering=MONOTONIC)
     ).dereferenced_value
     form = dtype_of(value_type).float_format
-    lasting = builder.insert(
-        arith.ConstantOp(IntegerAttr(form.nan - (form.sign if way.is_negative_nan else 0), integer))
-    ).result
+    lasting = literal(builder, form.nan - (form.sign if way.is_negative_nan else 0), integer)
     nan = builder.insert(arith.BitcastOp(lasting, value_type)).result
     is_nan = builder.insert(arith.CmpfOp(value, value, "uno")).result
     value = builder.insert(arith.SelectOp(is_nan, nan, value)).result
@@ -297,7 +296,7 @@ def _extremum(builder: Builder, address: SSAValue, value: SSAValue, way: FloatEx
     builder.insert(scf.IfOp(is_changed, [], Region(change)))
     inner = builder_inside(builder, change)
     bits = inner.insert(arith.BitcastOp(value, integer)).result
-    zero = inner.insert(arith.ConstantOp(IntegerAttr(0, integer))).result
+    zero = literal(inner, 0, integer)
     is_positive = inner.insert(arith.CmpiOp(bits, zero, "sge")).result
     positive, negative = Block(), Block()
     inner.insert(scf.IfOp(is_positive, [], Region(positive), Region(negative)))
@@ -349,16 +348,12 @@ def _compare_and_swap(builder: Builder, op: AtomicRMWOp, place: ElementAddress) 
 
 def _word_of(builder: Builder, place: ElementAddress) -> tuple[SSAValue, SSAValue]:
     """The address of the word that holds a narrow element, and the element's lowest bit in it, as i32."""
-
-    def integer(value: int, integer_type: IntegerType) -> SSAValue:
-        return builder.insert(arith.ConstantOp(IntegerAttr(value, integer_type))).result
-
     number = builder.insert(llvm.PtrToIntOp(place.address, i64)).output
-    behind = builder.insert(arith.AndIOp(number, integer(WORD // 8 - 1, i64))).result
-    back = builder.insert(arith.SubiOp(integer(0, i64), behind)).result
+    behind = builder.insert(arith.AndIOp(number, literal(builder, WORD // 8 - 1, i64))).result
+    back = builder.insert(arith.SubiOp(literal(builder, 0, i64), behind)).result
     address = builder.insert(llvm.GEPOp(place.address, [back], i8)).result
     bytes_behind = builder.insert(arith.TruncIOp(behind, i32)).result
-    shift = builder.insert(arith.ShLIOp(bytes_behind, integer(3, i32))).result
+    shift = builder.insert(arith.ShLIOp(bytes_behind, literal(builder, 3, i32))).result
     if place.shift is not None:
         own = builder.insert(arith.ExtUIOp(place.shift, i32)).result
         shift = builder.insert(arith.AddiOp(shift, own)).result
@@ -377,12 +372,8 @@ def _with_part(builder: Builder, word: SSAValue, part: SSAValue, shift: SSAValue
     """The word after replacing the element's bits."""
     if shift is None:
         return part
-
-    def constant(value: int) -> SSAValue:
-        return builder.insert(arith.ConstantOp(IntegerAttr(value, i32))).result
-
-    own = builder.insert(arith.ShLIOp(constant((1 << bits) - 1), shift)).result
-    others = builder.insert(arith.XOrIOp(own, constant(-1))).result
+    own = builder.insert(arith.ShLIOp(literal(builder, (1 << bits) - 1, i32), shift)).result
+    others = builder.insert(arith.XOrIOp(own, literal(builder, -1, i32))).result
     kept = builder.insert(arith.AndIOp(word, others)).result
     wide = builder.insert(arith.ExtUIOp(part, i32)).result
     placed = builder.insert(arith.ShLIOp(wide, shift)).result

@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
     Float64Type,
-    IntegerAttr,
     IntegerType,
     ModuleOp,
     VectorType,
@@ -38,7 +37,7 @@ from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dtypes import WIDE_FLOATS, FloatFormat
-from xla_emitters.lowering.narrow_floats import FORMATS, is_narrow
+from xla_emitters.lowering.narrow_floats import FORMATS, Integers, is_narrow
 from xla_emitters.rewrite.kernel_pass import DevicePass
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -134,19 +133,14 @@ def _narrowed(b: Builder, x: SSAValue, target: Attribute) -> SSAValue:
     code = b.insert(arith.TruncIOp(pair, i8)).result
 
     width, numpy = (16, np.float16) if isinstance(x.type, Float16Type) else (32, np.float32)
-    integer = IntegerType(width)
-
-    def constant(value: int, constant_type: IntegerType = integer) -> SSAValue:
-        return b.insert(arith.ConstantOp(IntegerAttr(value, constant_type, truncate_bits=True))).result
-
-    bits = b.insert(arith.BitcastOp(x, integer)).result
-    size = b.insert(arith.AndIOp(bits, constant((1 << width - 1) - 1))).result
+    wide, byte = Integers(b, IntegerType(width)), Integers(b, i8)
+    bits = wide.of_float(x)
+    size = wide.and_(bits, (1 << width - 1) - 1)
     # Ties round to even, so a tie is beyond the largest value if that value is odd.
-    beyond = b.insert(arith.CmpiOp(size, constant(_pattern(_tie(form), numpy) - form.largest % 2), "ugt")).result
-    number = b.insert(arith.CmpiOp(size, constant(_pattern(np.inf, numpy)), "ule")).result
-    sign = b.insert(arith.ShRUIOp(bits, constant(width - 8))).result
-    sign = b.insert(arith.AndIOp(b.insert(arith.TruncIOp(sign, i8)).result, constant(form.sign, i8))).result
-    special = b.insert(arith.OrIOp(sign, constant(form.beyond, i8))).result
+    beyond = b.insert(arith.CmpiOp(size, wide.constant(_pattern(_tie(form), numpy) - form.largest % 2), "ugt")).result
+    number = b.insert(arith.CmpiOp(size, wide.constant(_pattern(np.inf, numpy)), "ule")).result
+    sign = byte.and_(b.insert(arith.TruncIOp(wide.shift_right(bits, width - 8), i8)).result, form.sign)
+    special = byte.or_(sign, byte.constant(form.beyond))
     too_large = b.insert(arith.AndIOp(beyond, number)).result
     return b.insert(arith.BitcastOp(b.insert(arith.SelectOp(too_large, special, code)).result, target)).result
 

@@ -13,13 +13,14 @@ Source: MLIR 22, affine dialect; docs/reference/4 3.5.
 from __future__ import annotations
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.mlir.affine import DelinearizeIndexOp, LinearizeIndexOp
+from xla_emitters.rewrite.constants import literal
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
@@ -42,9 +43,7 @@ class DiscLowerLinearIndicesPass(KernelPass):
 
 
 def _value(builder: Builder, size: int | SSAValue) -> SSAValue:
-    if isinstance(size, SSAValue):
-        return size
-    return builder.insert(arith.ConstantOp(IntegerAttr(size, IndexType()))).result
+    return size if isinstance(size, SSAValue) else literal(builder, size)
 
 
 def _coordinates(builder: Builder, number: SSAValue, inner: list[SSAValue]) -> list[SSAValue]:

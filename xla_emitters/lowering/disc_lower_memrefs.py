@@ -60,6 +60,7 @@ from xla_emitters.dialects.xla_gpu import AtomicRMWOp, YieldOp
 from xla_emitters.lowering.element_access import POINTER, ElementAccess, PointerFacts
 from xla_emitters.lowering.element_storage import storage_of
 from xla_emitters.rewrite.captures import written_buffer
+from xla_emitters.rewrite.constants import literal
 from xla_emitters.rewrite.kernel_entry import BLOCK, ENTRY, INVARIANT
 from xla_emitters.rewrite.kernel_pass import DevicePass
 
@@ -206,7 +207,7 @@ class DiscLowerMemrefsPass(DevicePass):
         if rest is None or offset <= 0:
             return buffer, index
         start = access.element_pointer(builder, buffer, rest, storage)
-        return start, builder.insert(arith.ConstantOp(IntegerAttr(offset, IndexType()))).result
+        return start, literal(builder, offset)
 
     def index(self, op: Access) -> SSAValue | None:
         """The index of an access; None: a buffer of a single element. raises Unsupported for several"""

@@ -16,7 +16,7 @@ import math
 from dataclasses import field, replace
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr, IntegerType, StringAttr, VectorType, i8
+from xdsl.dialects.builtin import IntAttr, IntegerType, StringAttr, VectorType, i8
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import SymbolOpInterface
@@ -31,6 +31,7 @@ from xla_emitters.dialects.xla_gpu import AtomicRMWOp
 from xla_emitters.errors import Unsupported
 from xla_emitters.lowering.element_storage import Storage, from_memory, storage_of, to_memory
 from xla_emitters.rewrite.accesses import subscript
+from xla_emitters.rewrite.constants import literal
 from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_entry import SHARED
 from xla_emitters.rewrite.kernel_pass import refusal
@@ -126,9 +127,9 @@ class ElementAccess:
     def _shift(self, builder: Builder, index: SSAValue, storage: Storage) -> SSAValue:
         """The lowest bit of the element at `index` in its byte."""
         number = builder.insert(IndexCastUIOp(index, self.index_type)).result
-        place = builder.insert(arith.AndIOp(number, self._integer(builder, 8 // storage.bits - 1))).result
+        place = builder.insert(arith.AndIOp(number, literal(builder, 8 // storage.bits - 1, self.index_type))).result
         which = builder.insert(arith.TruncIOp(place, i8)).result
-        bits = builder.insert(arith.ConstantOp(IntegerAttr(storage.bits, i8))).result
+        bits = literal(builder, storage.bits, i8)
         return builder.insert(arith.MuliOp(which, bits)).result
 
     # Writes
@@ -156,12 +157,12 @@ class ElementAccess:
         """
         address = self._address(builder, pointer, index, storage)
         own = (1 << storage.bits) - 1
-        mask = builder.insert(arith.ConstantOp(IntegerAttr(own, i8))).result
+        mask = literal(builder, own, i8)
         bits = builder.insert(arith.ExtUIOp(to_memory(builder, value), i8)).result
         if index is not None:
             shift = self._shift(builder, index, storage)
             mask, bits = (builder.insert(arith.ShLIOp(part, shift)).result for part in (mask, bits))
-        others = builder.insert(arith.XOrIOp(mask, builder.insert(arith.ConstantOp(IntegerAttr(-1, i8))).result)).result
+        others = builder.insert(arith.XOrIOp(mask, literal(builder, -1, i8))).result
         builder.insert(llvm.AtomicRMWOp("_and", address, others))
         builder.insert(llvm.AtomicRMWOp("_or", address, bits))
 
@@ -186,7 +187,7 @@ class ElementAccess:
             return pointer
         number: SSAValue = builder.insert(IndexCastUIOp(index, self.index_type)).result
         if storage.bits < 8:
-            per_byte = self._integer(builder, (8 // storage.bits).bit_length() - 1)
+            per_byte = literal(builder, (8 // storage.bits).bit_length() - 1, self.index_type)
             number = builder.insert(arith.ShRUIOp(number, per_byte)).result
         gep = llvm.GEPOp(pointer, [number], storage.addressed, inbounds=True)
         return builder.insert(gep).result
@@ -196,9 +197,6 @@ class ElementAccess:
         found = self._address(builder, pointer, index, storage)
         self.memory[found] = replace(self.memory[pointer], alignment=None)
         return found
-
-    def _integer(self, builder: Builder, value: int) -> SSAValue:
-        return builder.insert(arith.ConstantOp(IntegerAttr(value, self.index_type))).result
 
     def _alignment(
         self, pointer: SSAValue, index: SSAValue | None, storage: Storage, accessed: Attribute
@@ -223,12 +221,7 @@ class ElementAccess:
         storage = storage_of(element)
         unit = storage.addressed_bits if storage.bits == storage.addressed_bits else 32
         units = -(-elements * storage.bits // unit) * (unit // storage.addressed_bits)
-        name = self.free_name("shared")
-        variable = llvm.LLVMArrayType(units, storage.addressed)
-        self.add_global(op, llvm.GlobalOp(variable, name, "private", addr_space=SHARED, alignment=GLOBAL_ALIGNMENT))
-        builder = located_builder(InsertPoint.before(op), op)
-        address = builder.insert(llvm.AddressOfOp(name, llvm.LLVMPointerType(IntAttr(SHARED)))).result
-        pointer = builder.insert(llvm.AddrSpaceCastOp(address, POINTER)).results[0]
+        pointer = self._shared_memory(op, "shared", llvm.LLVMArrayType(units, storage.addressed), "private")
         self.memory[pointer] = PointerFacts(GLOBAL_ALIGNMENT)
         return pointer
 
@@ -237,7 +230,7 @@ class ElementAccess:
         storage = storage_of(element)
         units = -(-elements * storage.bits // storage.addressed_bits)
         builder = located_builder(InsertPoint.before(op), op)
-        one = self._integer(builder, 1)
+        one = literal(builder, 1, self.index_type)
         variable = llvm.LLVMArrayType(units, storage.addressed)
         pointer = builder.insert(llvm.AllocaOp(one, variable, GLOBAL_ALIGNMENT)).results[0]
         self.memory[pointer] = PointerFacts(GLOBAL_ALIGNMENT)
@@ -245,9 +238,12 @@ class ElementAccess:
 
     def launch_memory(self, op: Operation) -> SSAValue:
         """A pointer to the dynamic shared memory, whose size the launch sets, inserted before `op`."""
-        name = self.free_name("launch_shared")
-        made = llvm.GlobalOp(llvm.LLVMArrayType(0, i8), name, "external", addr_space=SHARED, alignment=GLOBAL_ALIGNMENT)
-        self.add_global(op, made)
+        return self._shared_memory(op, "launch_shared", llvm.LLVMArrayType(0, i8), "external")
+
+    def _shared_memory(self, op: Operation, stem: str, variable: llvm.LLVMArrayType, linkage: str) -> SSAValue:
+        """A generic pointer to a new global in shared memory, inserted before `op`."""
+        name = self.free_name(stem)
+        self.add_global(op, llvm.GlobalOp(variable, name, linkage, addr_space=SHARED, alignment=GLOBAL_ALIGNMENT))
         builder = located_builder(InsertPoint.before(op), op)
         address = builder.insert(llvm.AddressOfOp(name, llvm.LLVMPointerType(IntAttr(SHARED)))).result
         return builder.insert(llvm.AddrSpaceCastOp(address, POINTER)).results[0]
@@ -265,14 +261,10 @@ class ElementAccess:
     def rounded_end(self, op: Operation, start: SSAValue | None, elements: SSAValue, bytes_: int) -> SSAValue:
         """The start of the next part, as an `index`: after so many elements from `start`, rounded up to GLOBAL_ALIGNMENT."""
         builder = located_builder(InsertPoint.before(op), op)
-
-        def constant(value: int) -> SSAValue:
-            return builder.insert(arith.ConstantOp(IntegerAttr(value, IndexType()))).result
-
-        size = builder.insert(arith.MuliOp(elements, constant(bytes_))).result
-        reach = builder.insert(arith.AddiOp(size, constant(GLOBAL_ALIGNMENT - 1))).result
-        parts = builder.insert(arith.DivUIOp(reach, constant(GLOBAL_ALIGNMENT))).result
-        rounded = builder.insert(arith.MuliOp(parts, constant(GLOBAL_ALIGNMENT))).result
+        size = builder.insert(arith.MuliOp(elements, literal(builder, bytes_))).result
+        reach = builder.insert(arith.AddiOp(size, literal(builder, GLOBAL_ALIGNMENT - 1))).result
+        parts = builder.insert(arith.DivUIOp(reach, literal(builder, GLOBAL_ALIGNMENT))).result
+        rounded = builder.insert(arith.MuliOp(parts, literal(builder, GLOBAL_ALIGNMENT))).result
         return rounded if start is None else builder.insert(arith.AddiOp(start, rounded)).result
 
     def free_name(self, stem: str) -> str:

@@ -34,6 +34,7 @@ from xla_emitters.dialects.mlir import arith, vector
 from xla_emitters.dialects.mlir.vector import FromElementsOp
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.errors import Unsupported
+from xla_emitters.rewrite.constants import literal
 from xla_emitters.support.late_dataclass import dataclass
 
 
@@ -85,7 +86,7 @@ def from_memory(builder: Builder, value: SSAValue, wanted: Attribute) -> SSAValu
         real, imaginary = (builder.insert(vector.ExtractOp(value, [k], wanted.element_type)).result for k in range(2))
         return builder.insert(complex.CreateOp(real, imaginary, wanted)).complex
     if wanted == i1:
-        zero = builder.insert(arith.ConstantOp(IntegerAttr(0, i8))).result
+        zero = literal(builder, 0, i8)
         return builder.insert(arith.CmpiOp(value, zero, "ne")).result
     if isa(wanted, VectorType) and wanted.element_type == i1:
         return _each(builder, value, wanted)

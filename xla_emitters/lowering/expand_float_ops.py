@@ -32,7 +32,6 @@ from xdsl.dialects.builtin import (
     Float16Type,
     Float32Type,
     Float64Type,
-    IntegerAttr,
     IntegerType,
     ModuleOp,
     VectorType,
@@ -49,6 +48,7 @@ from xla_emitters.dialects.mlir.arith import rounds_to_nearest_even
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dtypes import dtype_of
 from xla_emitters.lowering.narrow_floats import CONVERSIONS, compute_wider, is_narrow, is_number_op, narrow, widen
+from xla_emitters.rewrite.constants import literal
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -144,7 +144,7 @@ def _masked(op: math.AbsFOp, kept: int) -> SSAValue:
     assert isinstance(value_type, AnyFloat)
     integer = IntegerType(value_type.bitwidth)
     bits = b.insert(arith.BitcastOp(op.operand, integer)).result
-    mask = b.insert(arith.ConstantOp(IntegerAttr(kept, integer))).result
+    mask = literal(b, kept, integer)
     return b.insert(arith.BitcastOp(b.insert(arith.AndIOp(bits, mask)).result, value_type)).result
 
 

@@ -22,9 +22,8 @@ Source: docs/reference/2 3.3 "xla-simplify-affine" (order, nsw, when unsigned is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
-from types import MappingProxyType
 
 from xdsl.builder import Builder
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -36,12 +35,13 @@ from xdsl.ir.affine import (
     AffineExpr,
     AffineSymExpr,
 )
+from xdsl.rewriter import InsertPoint
 
 from xla_emitters.algebra.expression import Expr, ExprKind
 from xla_emitters.algebra.interval import Interval, Variable
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects.attributes import index_number
-from xla_emitters.dialects.locations import fuse_locations
+from xla_emitters.dialects.locations import fuse_locations, located_builder
 from xla_emitters.dialects.mlir import affine, arith
 from xla_emitters.dialects.ranges import bounds_of
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
@@ -50,7 +50,11 @@ from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_pass import refusal
 from xla_emitters.support.late_dataclass import dataclass
 
-_DIVISIONS = (ExprKind.MOD, ExprKind.FLOORDIV, ExprKind.CEILDIV)
+_UNSIGNED_DIVISIONS: dict[ExprKind, type[Operation]] = {
+    ExprKind.MOD: arith.RemUIOp,
+    ExprKind.FLOORDIV: arith.DivUIOp,
+    ExprKind.CEILDIV: arith.CeilDivUIOp,
+}
 _NSW = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])
 _NO_FLAGS = arith.IntegerOverflowAttr("none")
 
@@ -110,7 +114,7 @@ def is_unsigned(expr: Expr, range_of: RangeOf) -> bool:
     lhs, rhs = expr.lhs, expr.rhs
     if not (is_unsigned(lhs, range_of) and is_unsigned(rhs, range_of)):
         return False
-    if expr.kind in _DIVISIONS:
+    if expr.kind in _UNSIGNED_DIVISIONS:
         return rhs.kind is ExprKind.CONSTANT and rhs.value > 0 and range_of(lhs).lower >= 0
     if expr.kind in (ExprKind.MAX, ExprKind.MIN):
         return range_of(lhs).lower >= 0 and range_of(rhs).lower >= 0
@@ -171,15 +175,13 @@ class SharedOps:
 class ExpressionLowering:
     """Builds the expressions of one op, each distinct expression once.
 
-    builder    where the ops are inserted: just before `op`
-    op         the op that is lowered
+    op         the op that is lowered; code is inserted just before it
     operands   value of variable 0, 1, ...
     range_of   range of an expression; None if it is unknown
     unsigned   use the unsigned forms; the caller has checked `is_unsigned`
     shared     the ops that the pass has made before
     """
 
-    builder: Builder
     op: Operation
     operands: Sequence[SSAValue]
     range_of: RangeOf | None
@@ -187,10 +189,11 @@ class ExpressionLowering:
     shared: SharedOps
     _built: dict[Expr, SSAValue] = field(default_factory=dict[Expr, SSAValue])
     _distances: dict[Block, int] = field(default_factory=dict[Block, int])
-    _width: int = 0
+    _width: int = field(init=False)
+    _builder: Builder = field(init=False)
 
     def __post_init__(self) -> None:
-        self._width = index_width(self.op)
+        self._width, self._builder = index_width(self.op), located_builder(InsertPoint.before(self.op), self.op)
         block, distance = self.op.parent, 0
         while block is not None:
             self._distances[block] = distance
@@ -228,32 +231,8 @@ class ExpressionLowering:
             operation = arith.AddiOp if expr.kind is ExprKind.ADD else arith.MuliOp
             is_known = self.range_of is not None and _fits(self.range_of(total), self._width)
             flags = _NSW if is_known else _NO_FLAGS
-            value = self._sum_or_product(operation, value, self.value(term), flags)
+            value = self._known_or_new(operation, value, self.value(term), flags)
         return value
-
-    def _sum_or_product(
-        self,
-        operation: type[arith.AddiOp | arith.MuliOp],
-        left: SSAValue,
-        right: SSAValue,
-        flags: arith.IntegerOverflowAttr,
-    ) -> SSAValue:
-        def make() -> Operation:
-            return self._made(operation, left, right, {"overflowFlags": flags})
-
-        return self.shared.result((operation, left, right, flags is _NSW), self.op, make)
-
-    def _made(
-        self,
-        operation: type[Operation],
-        left: SSAValue,
-        right: SSAValue,
-        properties: Mapping[str, Attribute] = MappingProxyType({}),
-    ) -> Operation:
-        """Inserts a new op of two operands of one type, by `create`, which is the fastest way because it gets all fields."""
-        return self.builder.insert(
-            operation.create(operands=(left, right), result_types=(left.type,), properties=properties)
-        )
 
     def _distance(self, expr: Expr) -> int:
         """Number of blocks between the op and the nearest definition that `expr` uses; -1 for a constant, which is last in a chain."""
@@ -272,21 +251,9 @@ class ExpressionLowering:
         if divisor.kind is not ExprKind.CONSTANT or divisor.value <= 0:
             raise refusal("lower", self.op, f"{self.op.name} divides by '{divisor}', which is not a positive constant")
         if self.unsigned:
-            match expr.kind:
-                case ExprKind.MOD:
-                    return self._binary(arith.RemUIOp, expr)
-                case ExprKind.FLOORDIV:
-                    return self._binary(arith.DivUIOp, expr)
-                case _:
-                    return self._binary(arith.CeilDivUIOp, expr)
-        dividend, by = self.value(expr.lhs), self.value(divisor)
-        match expr.kind:
-            case ExprKind.MOD:
-                return self._signed_mod(dividend, by)
-            case ExprKind.FLOORDIV:
-                return self._signed_floordiv(dividend, by)
-            case _:
-                return self._signed_ceildiv(dividend, by)
+            return self._binary(_UNSIGNED_DIVISIONS[expr.kind], expr)
+        signed = {ExprKind.MOD: self._signed_mod, ExprKind.FLOORDIV: self._signed_floordiv}
+        return signed.get(expr.kind, self._signed_ceildiv)(self.value(expr.lhs), self.value(divisor))
 
     def _signed_mod(self, dividend: SSAValue, by: SSAValue) -> SSAValue:
         """remsi has the sign of the dividend: add the divisor if it is negative."""
@@ -317,11 +284,26 @@ class ExpressionLowering:
     # Ops
 
     def _binary(self, operation: type[Operation], expr: Expr) -> SSAValue:
-        left, right = self.value(expr.lhs), self.value(expr.rhs)
-        return self.shared.result((operation, left, right), self.op, lambda: self._made(operation, left, right))
+        return self._known_or_new(operation, self.value(expr.lhs), self.value(expr.rhs))
+
+    def _known_or_new(
+        self,
+        operation: type[Operation],
+        left: SSAValue,
+        right: SSAValue,
+        flags: arith.IntegerOverflowAttr | None = None,
+    ) -> SSAValue:
+        """The result of an op of two operands of one type, made by `create`, which is the fastest way because it gets all fields."""
+        properties: dict[str, Attribute] = {} if flags is None else {"overflowFlags": flags}
+
+        def make() -> Operation:
+            made = operation.create(operands=(left, right), result_types=(left.type,), properties=properties)
+            return self._builder.insert(made)
+
+        return self.shared.result((operation, left, right, flags is _NSW), self.op, make)
 
     def _insert(self, op: Operation) -> SSAValue:
-        return self.builder.insert(op).results[0]
+        return self._builder.insert(op).results[0]
 
     def _constant(self, value: int) -> SSAValue:
         key = Expr.constant(value)
@@ -329,7 +311,7 @@ class ExpressionLowering:
             built = self._built[key] = self.shared.result(
                 (arith.ConstantOp, value),
                 self.op,
-                lambda: self.builder.insert(arith.ConstantOp(index_number(value))),
+                lambda: self._builder.insert(arith.ConstantOp(index_number(value))),
             )
         return built
 

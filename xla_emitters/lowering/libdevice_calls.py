@@ -1,11 +1,5 @@
-"""Replaces ops that NVIDIA's device library implements by calls of it: for xla-convert-math-to-libdevice, and for
-xla-lower-to-llvm-gpu if that pass has not run.
-
-    %y = math.tanh %x : bf16
-->
-    %0 = arith.extf %x : bf16 to f32
-    %1 = func.call @__nv_tanhf(%0) : (f32) -> f32
-    %y = arith.truncf %1 : f32 to bf16                       // and func.func private @__nv_tanhf(f32) -> f32 in the module
+"""Replaces ops that NVIDIA's device library implements by calls of it: for xla-convert-math-to-libdevice, whose head has the rules, and
+for xla-lower-to-llvm-gpu if that pass has not run.
 
 Source: names as in MLIR's GPU-to-NVVM conversion (mlir-opt 22 --convert-gpu-to-nvvm); NVIDIA's libdevice user guide.
 """

@@ -17,10 +17,9 @@ Source: docs/reference/2 3.1 (lower-affine, rows 34 and 40), docs/reference/3 tr
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.rewriter import InsertPoint
 
 from xla_emitters.algebra.map import IndexingMap
-from xla_emitters.dialects.locations import located_builder, replace_by
+from xla_emitters.dialects.locations import replace_by
 from xla_emitters.dialects.mlir import affine
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.xla_gpu import ApplyIndexingOp
@@ -51,8 +50,7 @@ class LowerAffinePass(KernelPass):
                 expressions, range_of = expressions_of(found), None
             else:
                 continue
-            builder = located_builder(InsertPoint.before(found), found)
-            lowering = ExpressionLowering(builder, found, found.operands, range_of, unsigned=False, shared=shared)
+            lowering = ExpressionLowering(found, found.operands, range_of, unsigned=False, shared=shared)
             replace_by(found, [lowering.value(expr) for expr in expressions])
 
     def _refuse_overflow(self, op: ApplyIndexingOp, indexing_map: IndexingMap) -> None:

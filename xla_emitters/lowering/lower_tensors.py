@@ -36,7 +36,6 @@ Source: seed document, "Conversion to LLVM"; XLA lower_tensors.cc; docs/referenc
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, cast
 
@@ -54,7 +53,8 @@ from xdsl.dialects.builtin import (
     i1,
     i8,
 )
-from xdsl.ir import Attribute, Block, Operation, Region
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects import xla_gpu
@@ -72,6 +72,7 @@ from xla_emitters.rewrite.in_place import find_conflict
 from xla_emitters.rewrite.index_width import index_width
 from xla_emitters.rewrite.kernel_entry import INVARIANT
 from xla_emitters.rewrite.kernel_pass import DevicePass, refusal
+from xla_emitters.rewrite.scf_patterns import replace_branch, replace_for, yielded
 from xla_emitters.rewrite.symbols import functions, scopes
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -246,14 +247,13 @@ class _Lowering:
         if not op.regions and type(op) not in WITHOUT_REGIONS:
             return
         match op:
-            case tensor.ExtractOp():
-                self.extract(op)
-            case tensor.InsertOp():
-                self.insert(op)
-            case vector.TransferReadOp():
-                self.transfer_read(op)
-            case vector.TransferWriteOp():
-                self.transfer_write(op)
+            case tensor.ExtractOp() | vector.TransferReadOp():
+                pointer = op.tensor if isinstance(op, tensor.ExtractOp) else op.source
+                replace_by(op, [self.access.read(op, pointer, _index(op), op.result.type)])
+            case tensor.InsertOp() | vector.TransferWriteOp():
+                value, pointer = (op.scalar, op.dest) if isinstance(op, tensor.InsertOp) else (op.vector, op.source)
+                self.access.write(op, value, pointer, _index(op))
+                replace_by(op, [pointer])
             case xla_gpu.AtomicRMWOp():
                 self.atomic_update(op)
             case arith.ConstantOp() if isinstance(op.result.type, TensorType):
@@ -279,25 +279,9 @@ class _Lowering:
 
     # Accesses
 
-    def extract(self, op: tensor.ExtractOp) -> None:
-        index = op.indices[0] if op.indices else None
-        replace_by(op, [self.access.read(op, op.tensor, index, op.result.type)])
-
-    def transfer_read(self, op: vector.TransferReadOp) -> None:
-        replace_by(op, [self.access.read(op, op.source, op.indices[0] if op.indices else None, op.result.type)])
-
-    def insert(self, op: tensor.InsertOp) -> None:
-        self.access.write(op, op.scalar, op.dest, op.indices[0] if op.indices else None)
-        replace_by(op, [op.dest])
-
-    def transfer_write(self, op: vector.TransferWriteOp) -> None:
-        pointer = op.source
-        self.access.write(op, op.vector, pointer, op.indices[0] if op.indices else None)
-        replace_by(op, [pointer])
-
     def atomic_update(self, op: xla_gpu.AtomicRMWOp) -> None:
         self.inside(op)
-        self.access.update(op, op.input, op.indices[0] if op.indices else None)
+        self.access.update(op, op.input, _index(op))
         replace_by(op, [op.input])
 
     # Shared memory
@@ -353,13 +337,9 @@ class _Lowering:
             block.args[1 + position].replace_all_uses_with(op.iter_args[position])
             op.results[position].replace_all_uses_with(op.iter_args[position])
         self.inside(op)
-        if not carried:
-            return
-        _drop_operands(block, carried)
-        for position in reversed(carried):
-            block.erase_arg(block.args[1 + position])
-        inits = [init for k, init in enumerate(op.iter_args) if k not in carried]
-        self._rebuild(op, scf.ForOp(op.lb, op.ub, op.step, inits, op.detach_region(0)), carried)
+        if carried:
+            kept = [k for k in range(len(op.iter_args)) if k not in carried]
+            replace_for(PatternRewriter(op), op, kept)
 
     def branch(self, op: scf.IfOp | scf.IndexSwitchOp) -> None:
         """All branches yield the same buffers: those of the first branch replace the results that were tensors."""
@@ -367,37 +347,17 @@ class _Lowering:
         dropped = [k for k, result in enumerate(op.results) if isinstance(result.type, TensorType)]
         if not dropped:
             return
-        yielded = op.regions[0].block.last_op
-        assert yielded is not None
+        first = yielded(op.regions[0].block)
         for position in dropped:
-            op.results[position].replace_all_uses_with(yielded.operands[position])
-        for region in op.regions:
-            _drop_operands(region.block, dropped)
-        types = [result.type for k, result in enumerate(op.results) if k not in dropped]
-        first, *others = (op.detach_region(0) for _ in tuple(op.regions))
-        if isinstance(op, scf.IndexSwitchOp):
-            made = scf.IndexSwitchOp(op.arg, op.cases, first, others, types)
-        else:
-            (other,) = others
-            made = scf.IfOp(op.cond, types, first, Region() if not types and len(other.block.ops) == 1 else other)
-        self._rebuild(op, made, dropped)
-
-    def _rebuild(self, old: Operation, new: Operation, dropped: Sequence[int]) -> None:
-        """Replaces `old` by `new`, which has the results of `old` except those at `dropped`."""
-        new.attributes, new.properties, new.location = old.attributes.copy(), old.properties.copy(), old.location
-        Rewriter.insert_op(new, InsertPoint.before(old))
-        kept = [result for k, result in enumerate(old.results) if k not in dropped]
-        for before, after in zip(kept, new.results, strict=True):
-            after.name_hint = before.name_hint
-            before.replace_all_uses_with(after)
-        Rewriter.erase_op(old)
+            op.results[position].replace_all_uses_with(first[position])
+        replace_branch(PatternRewriter(op), op, [k for k in range(len(op.results)) if k not in dropped])
 
 
-def _drop_operands(block: Block, positions: Sequence[int]) -> None:
-    """Removes the operands at `positions` from the terminator of `block`."""
-    terminator = block.last_op
-    assert terminator is not None
-    terminator.operands = [value for k, value in enumerate(terminator.operands) if k not in positions]
+def _index(
+    op: tensor.ExtractOp | tensor.InsertOp | vector.TransferReadOp | vector.TransferWriteOp | xla_gpu.AtomicRMWOp,
+) -> SSAValue | None:
+    """The index of an access; None: the only element."""
+    return op.indices[0] if op.indices else None
 
 
 # --- elements in memory ----------------------------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ def _has_elements(value_type: type[Attribute]) -> bool:
 def widen(b: Builder, x: SSAValue) -> SSAValue:
     """Converts a narrow float to f32; exact."""
     assert isinstance(x.type, AnyFloat)
-    bits = _Integers(b)
+    bits = Integers(b)
     code = b.insert(arith.ExtUIOp(b.insert(arith.BitcastOp(x, IntegerType(x.type.bitwidth))).result, i32)).result
     form = _CONVERTED[x.type.name]
     if not form.has_sign:
@@ -138,7 +138,7 @@ def widen(b: Builder, x: SSAValue) -> SSAValue:
 
 def narrow(b: Builder, x: SSAValue, target: AnyFloat) -> SSAValue:
     """Rounds f32 or f64 once, to nearest even, to a narrow float."""
-    bits = _Integers(b)
+    bits = Integers(b)
     pattern = rounded_to_odd(b, x) if isinstance(x.type, Float64Type) else bits.of_float(x)
     magnitude = bits.and_(pattern, SIGN - 1)
     form = _CONVERTED[target.name]
@@ -158,7 +158,7 @@ def narrow(b: Builder, x: SSAValue, target: AnyFloat) -> SSAValue:
     return b.insert(arith.BitcastOp(code, target)).result
 
 
-def _rounded(bits: _Integers, magnitude: SSAValue, form: FloatFormat) -> SSAValue:
+def _rounded(bits: Integers, magnitude: SSAValue, form: FloatFormat) -> SSAValue:
     """The bits, without sign, of the f32 magnitude `magnitude` rounded to the format; undefined for NaN."""
     dropped = FRACTION - form.fraction_bits
     odd = bits.and_(bits.shift_right(magnitude, dropped), 1)
@@ -173,7 +173,7 @@ def _rounded(bits: _Integers, magnitude: SSAValue, form: FloatFormat) -> SSAValu
     return bits.select("ugt", value, form.largest, bits.constant(form.beyond), value)
 
 
-def _exponent(bits: _Integers, pattern: SSAValue, magnitude: SSAValue) -> SSAValue:
+def _exponent(bits: Integers, pattern: SSAValue, magnitude: SSAValue) -> SSAValue:
     """f8E8M0FNU's pattern; its least value, 2^-127, is the only f32 subnormal that is neither rounded up to 2^-126 nor down to it."""
     half = 1 << FRACTION - 1
     value = bits.shift_right(bits.add(magnitude, half), FRACTION)
@@ -188,7 +188,7 @@ def rounded_to_odd(b: Builder, x: SSAValue) -> SSAValue:
 
     Source: Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd" (2008).
     """
-    bits = _Integers(b)
+    bits = Integers(b)
     near = b.insert(arith.TruncFOp(x, f32)).result
     back = b.insert(arith.ExtFOp(near, f64)).result
     size, wanted = (b.insert(math.AbsFOp(value)).result for value in (back, x))
@@ -199,16 +199,17 @@ def rounded_to_odd(b: Builder, x: SSAValue) -> SSAValue:
 
 
 @dataclass(frozen=True)
-class _Integers:
-    """i32 arithmetic by a builder."""
+class Integers:
+    """Integer arithmetic by a builder, of i32 unless another type is given."""
 
     b: Builder
+    kind: IntegerType = i32
 
     def constant(self, value: int) -> SSAValue:
-        return self._insert(arith.ConstantOp(IntegerAttr(value, i32, truncate_bits=True)))
+        return self._insert(arith.ConstantOp(IntegerAttr(value, self.kind, truncate_bits=True)))
 
     def of_float(self, x: SSAValue) -> SSAValue:
-        return self._insert(arith.BitcastOp(x, i32))
+        return self._insert(arith.BitcastOp(x, self.kind))
 
     def as_float(self, x: SSAValue) -> SSAValue:
         return self._insert(arith.BitcastOp(x, f32))

@@ -17,11 +17,10 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.rewriter import InsertPoint
 
 from xla_emitters.algebra.interval import Variable
 from xla_emitters.algebra.map import IndexingMap
-from xla_emitters.dialects.locations import located_builder, replace_by
+from xla_emitters.dialects.locations import replace_by
 from xla_emitters.dialects.mlir import affine
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.ranges import range_of_value
@@ -60,14 +59,7 @@ class SimplifyAffinePass(KernelPass):
         width = index_width(op)
         if any(overflowing_part(expr, indexing_map.range_of, width, unsigned=True) for expr in indexing_map.results):
             return self.skip(op, "a dividend, or an operand of max or min, may not fit an index")
-        lowering = ExpressionLowering(
-            located_builder(InsertPoint.before(op), op),
-            op,
-            op.operands,
-            indexing_map.range_of,
-            unsigned=True,
-            shared=shared,
-        )
+        lowering = ExpressionLowering(op, op.operands, indexing_map.range_of, unsigned=True, shared=shared)
         replace_by(op, [lowering.value(expr) for expr in indexing_map.results])
 
 

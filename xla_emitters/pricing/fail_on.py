@@ -97,17 +97,13 @@ def _kind(node: ast.expr, text: str) -> str:
             help = f"{meant}fields: {', '.join(FIELDS)}"
             raise UsageError(f"--fail-on '{text}': a cost has no field '{name}'", stage="cost", help=help)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-            _wanted(("number",), text, left, right)
-            return "number"
+            return _of_kind("number", text, left, right)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            _wanted(("number",), text, operand)
-            return "number"
+            return _of_kind("number", text, operand)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            _wanted(("bool",), text, operand)
-            return "bool"
+            return _of_kind("bool", text, operand)
         case ast.BoolOp(values=values):
-            _wanted(("bool",), text, *values)
-            return "bool"
+            return _of_kind("bool", text, *values)
         case ast.Compare(left=left, ops=ops, comparators=others) if all(type(op) in _COMPARE for op in ops):
             kinds = {_kind(each, text) for each in (left, *others)}
             if len(kinds) > 1 or (kinds != {"number"} and not all(isinstance(op, ast.Eq | ast.NotEq) for op in ops)):
@@ -121,14 +117,16 @@ def _kind(node: ast.expr, text: str) -> str:
             )
 
 
-def _wanted(kinds: tuple[str, ...], text: str, *nodes: ast.expr) -> None:
+def _of_kind(wanted: str, text: str, *nodes: ast.expr) -> str:
+    """The kind, if all nodes are of it. raises UsageError."""
     for node in nodes:
-        if (kind := _kind(node, text)) not in kinds:
+        if (kind := _kind(node, text)) != wanted:
             raise UsageError(
-                f"--fail-on '{text}': '{ast.unparse(node)}' is a {kind}, wanted a {kinds[0]}",
+                f"--fail-on '{text}': '{ast.unparse(node)}' is a {kind}, wanted a {wanted}",
                 stage="cost",
                 help=_EXAMPLE,
             )
+    return wanted
 
 
 def _value(node: ast.expr, cost: KernelCost) -> Any:

@@ -2,10 +2,10 @@
 
     GELU on h200:  issue 11.9 us, memory 11.4 us, latency 8.8 us, L2 6.6 us ...  ->  16.4 us (10.5 to 33), bound by issue
 
-Each bound is the time that one resource alone would need. The expected time is the time to start a kernel, plus the 4-norm of three bounds:
-the slowest memory level, issue, and latency. If one of them dominates, the norm is that one; if others are nearly as large, it is more.
-The largest bound is reported as the bound. The range is from the largest bound under favourable assumptions to the sum of the two largest
-of the three under unfavourable ones.
+Each bound is the time that one resource alone would need. The expected time is the time to start a kernel, plus the 8-norm of four bounds:
+the slowest memory level, issue, latency, and block starts. If one of them dominates, the norm is that one; if others are nearly as large,
+it is more. The largest bound is reported as the bound. The range is from the largest bound under favourable assumptions to the sum of the
+two largest of the four under unfavourable ones.
 Every assumption is a constant of this file; docs/cost_model.md gives their sources, and the errors against published times.
 """
 
@@ -360,13 +360,9 @@ def _moved(traffic: Traffic, l2_bytes: int, resident: int, level: str) -> Moved:
     """
     if level == "low" and sum(traffic.buffers) <= l2_bytes:
         # The previous kernel left it in the cache.
-        return Moved(0.0, 0.0, 0.0, 0.0)
-    read, written, read_runs, write_runs = (
-        0.0 if level == "low" else _read_again(traffic, l2_bytes, resident),
-        0.0,
-        0.0,
-        0.0,
-    )
+        return Moved(0.0, 0.0)
+    read = 0.0 if level == "low" else _read_again(traffic, l2_bytes, resident)
+    written = read_runs = write_runs = 0.0
     wholes = traffic.footprints or traffic.buffers
     for each, size, whole in zip(traffic.arguments, traffic.buffers, wholes, strict=True):
         match level:

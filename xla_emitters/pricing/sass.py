@@ -16,7 +16,7 @@ import operator
 import re
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -25,25 +25,7 @@ WORD = 0xFFFFFFFF
 # The most trips that are simulated.
 _MOST_TRIPS = 1 << 20
 _BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
-_WITHOUT_RESULT = (
-    "ST",
-    "STG",
-    "STS",
-    "STL",
-    "RED",
-    "REDG",
-    "BAR",
-    "BRA",
-    "BSSY",
-    "BSYNC",
-    "CALL",
-    "EXIT",
-    "JMP",
-    "MEMBAR",
-    "NOP",
-    "RET",
-    "WARPSYNC",
-)
+_WITHOUT_RESULT = "ST STG STS STL RED REDG BAR BRA BSSY BSYNC CALL EXIT JMP MEMBAR NOP RET WARPSYNC".split()
 RELATIONS: Mapping[str, Callable[[int, int], bool]] = {
     "EQ": operator.eq,
     "NE": operator.ne,
@@ -163,15 +145,21 @@ ACCESSES = {
 
 def executed(sass: str) -> Executed:
     """The counts for `sass`, nvdisasm's text of one kernel and its subroutines."""
-    functions, opcodes = parse(sass), Counter[str]()
+    functions = parse(sass)
     unknown = sum(loop.trips is None for function in functions for loop in function.loops)
-    accesses: dict[str, Counter[int]] = {kind: Counter() for kind in ACCESSES}
-    for instruction, times in counted(functions):
+    opcodes, accesses = summed(counted(functions))
+    return Executed(opcodes.total(), **accesses, unknown_loops=unknown, opcodes=opcodes)
+
+
+def summed(counts: Iterable[tuple[SassInstruction, int]]) -> tuple[Counter[str], dict[str, Counter[int]]]:
+    """Counts by opcode, and for each kind of access by bytes."""
+    opcodes, accesses = Counter[str](), {kind: Counter[int]() for kind in ACCESSES}
+    for instruction, times in counts:
         opcodes[instruction.counted_as] += times
         for kind, names in ACCESSES.items():
             if instruction.name in names:
                 accesses[kind][instruction.access_bytes] += times
-    return Executed(opcodes.total(), **accesses, unknown_loops=unknown, opcodes=opcodes)
+    return opcodes, accesses
 
 
 def counted(functions: Sequence[SassFunction]) -> Iterator[tuple[SassInstruction, int]]:

@@ -24,7 +24,6 @@ import numpy as np
 
 from xla_emitters.errors import Unsupported
 from xla_emitters.pricing.sass import (
-    ACCESSES,
     NOT_COUNTED,
     RELATIONS,
     WORD,
@@ -33,6 +32,7 @@ from xla_emitters.pricing.sass import (
     SassInstruction,
     parse,
     signed,
+    summed,
 )
 from xla_emitters.program import LaunchDimensions
 
@@ -74,17 +74,9 @@ def run_threads(
     times = Counter[tuple[str, int]]()
     for warp in range(warps):
         times.update(_Thread(functions, constants, launch, block, warp * WARP).run())
-    accesses: dict[str, Counter[int]] = {kind: Counter() for kind in ACCESSES}
-    opcodes = Counter[str]()
+    counts = [(each, times[function.name, each.address]) for function in functions for each in function.instructions]
+    opcodes, accesses = summed((each, count) for each, count in counts if count and each.name not in NOT_COUNTED)
     for function in functions:
-        for instruction in function.instructions:
-            count = times[function.name, instruction.address]
-            if not count or instruction.name in NOT_COUNTED:
-                continue
-            opcodes[instruction.counted_as] += count
-            for kind, names in ACCESSES.items():
-                if instruction.name in names:
-                    accesses[kind][instruction.access_bytes] += count
         function.measure({address: count for (name, address), count in times.items() if name == function.name})
     kinds = {kind: Counter({size: round(n / warps) for size, n in found.items()}) for kind, found in accesses.items()}
     mean = Counter({opcode: round(count / warps) for opcode, count in opcodes.items()})

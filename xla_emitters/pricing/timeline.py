@@ -47,11 +47,14 @@ class Timeline:
 
     @property
     def compute(self) -> float:
-        return sum(span.end - span.start for span in self.spans if span.stream == "compute")
+        return self._busy("compute")
 
     @property
     def communication(self) -> float:
-        return sum(span.end - span.start for span in self.spans if span.stream == "communication")
+        return self._busy("communication")
+
+    def _busy(self, stream: str) -> float:
+        return sum(span.end - span.start for span in self.spans if span.stream == stream)
 
     @property
     def time(self) -> float:

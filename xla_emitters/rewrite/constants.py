@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from xdsl.builder import Builder
 from xdsl.dialects.builtin import (
     FloatAttr,
     IndexType,
@@ -20,7 +21,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.traits import ConstantLike, IsolatedFromAbove
 
-from xla_emitters.dialects.attributes import AttributeNumbers, integer, name_of_constant, numbers_of
+from xla_emitters.dialects.attributes import INDEX, AttributeNumbers, integer, name_of_constant, numbers_of
 from xla_emitters.dialects.locations import UNKNOWN
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.quick_accessors import item
@@ -103,6 +104,11 @@ def entry_block(op: Operation) -> Block:
 def is_constant_value(value: SSAValue) -> bool:
     """Whether `value` is the result of a constant op."""
     return (op := op_of(value)) is not None and is_constant_type(type(op))
+
+
+def literal(builder: Builder, value: int, kind: IntegerType | IndexType = INDEX) -> SSAValue:
+    """An integer where the builder inserts."""
+    return builder.insert(arith.ConstantOp(IntegerAttr(value, kind))).result
 
 
 def constant_op(value: AnyInteger | FloatAttr) -> arith.ConstantOp:

@@ -101,7 +101,7 @@ class ForwardIfResults(RewritePattern):
         if not op.output:
             if op.false_region.blocks and isinstance(op.false_region.block.first_op, scf.YieldOp):
                 # An empty else can be dropped.
-                replace_if(rewriter, op, ())
+                replace_branch(rewriter, op, ())
             return
         then_values, else_values = yielded(op.true_region.block), yielded(op.false_region.block)
         for result, one, other in zip(op.output, then_values, else_values, strict=True):
@@ -109,24 +109,24 @@ class ForwardIfResults(RewritePattern):
                 rewriter.replace_all_uses_with(result, one)
         kept = tuple(i for i, result in enumerate(op.output) if result.first_use is not None)
         if len(kept) < len(op.output):
-            replace_if(rewriter, op, kept)
+            replace_branch(rewriter, op, kept)
 
 
-def replace_if(rewriter: PatternRewriter, op: scf.IfOp, kept: Sequence[int]) -> scf.IfOp:
+def replace_branch(rewriter: PatternRewriter, op: scf.IfOp | scf.IndexSwitchOp, kept: Sequence[int]) -> None:
     """Rebuilds `op` with only the results numbered in `kept`; the others must be unused. An else that is then empty is dropped."""
     for region in op.regions:
         if region.blocks:
             terminator = region.block.last_op
             assert terminator is not None
             terminator.operands = [terminator.operands[i] for i in kept]
-    then_region, else_region = op.true_region, op.false_region
-    has_else = else_region.blocks and (kept or not isinstance(else_region.block.first_op, scf.YieldOp))
-    op.detach_region(else_region)
-    op.detach_region(then_region)
-    types = [op.output[i].type for i in kept]
-    new = scf.IfOp(op.cond, types, then_region, else_region if has_else else None, attr_dict=dict(op.attributes))
+    types, (first, *others) = [op.results[i].type for i in kept], [op.detach_region(0) for _ in tuple(op.regions)]
+    if isinstance(op, scf.IfOp):
+        (other,) = others
+        has_else = other.blocks and (kept or not isinstance(other.block.first_op, scf.YieldOp))
+        new = scf.IfOp(op.cond, types, first, other if has_else else None, attr_dict=dict(op.attributes))
+    else:
+        new = scf.IndexSwitchOp(op.arg, op.cases, first, others, types, dict(op.attributes))
     _replace_keeping(rewriter, op, new, kept)
-    return new
 
 
 class CombineIfs(RewritePattern):
@@ -210,7 +210,7 @@ class ForwardIterArgs(RewritePattern):
         replace_for(rewriter, op, kept)
 
 
-def replace_for(rewriter: PatternRewriter, op: scf.ForOp, kept: Sequence[int]) -> scf.ForOp:
+def replace_for(rewriter: PatternRewriter, op: scf.ForOp, kept: Sequence[int]) -> None:
     """Rebuilds `op` with only the carried values numbered in `kept`; the results and arguments of the others must be unused."""
     block = op.body.block
     terminator = block.last_op
@@ -224,7 +224,6 @@ def replace_for(rewriter: PatternRewriter, op: scf.ForOp, kept: Sequence[int]) -
     new.attributes.update(op.attributes)
     new.properties.update(op.properties)
     _replace_keeping(rewriter, op, new, kept)
-    return new
 
 
 def _replace_keeping(rewriter: PatternRewriter, op: Operation, new: Operation, kept: Sequence[int]) -> None:

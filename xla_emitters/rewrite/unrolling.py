@@ -1,4 +1,4 @@
-"""How often a loop runs, and copies of its body, for passes that write loops out.
+"""How often a loop runs, and copies of its body, for passes that write loops out; bodies in the place of ops.
 
 scf.for %v = %c0 to %c2 step %c1 iter_args(%a = %x) {      %a0 = f(%x, %c0)
   %n = f(%a, %v)                                     ->    %a1 = f(%a0, %c1)
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.build import constant_index
@@ -34,13 +34,28 @@ def unroll_fully(loop: scf.ForOp, trips: int) -> None:
 
 def copy_body(loop: scf.ForOp, builder: Builder, variable: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
     """Inserts one copy of the body with its arguments replaced; returns the values it yields. Ops keep their locations."""
-    terminator = loop.body.block.last_op
-    assert isinstance(terminator, scf.YieldOp)
-    values: dict[SSAValue, SSAValue] = dict(zip(loop.body.block.args, (variable, *carried), strict=True))
-    for op in loop.body.block.ops:
-        if op is not terminator:
-            builder.insert(op.clone(values))
-    return [values.get(value, value) for value in terminator.arguments]
+    ops, yielded = copied(loop.body.block, (variable, *carried))
+    for op in ops:
+        builder.insert(op)
+    return yielded
+
+
+def copied(block: Block, arguments: Sequence[SSAValue]) -> tuple[list[Operation], list[SSAValue]]:
+    """Copies of the block's ops on `arguments`, without the terminator, and what its operands are there."""
+    values: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
+    *ops, terminator = block.ops
+    return [op.clone(values) for op in ops], [values.get(value, value) for value in terminator.operands]
+
+
+def inline_body(block: Block, place: InsertPoint, arguments: Sequence[SSAValue]) -> list[SSAValue]:
+    """Moves the block's ops, on `arguments`, and erases the terminator; returns what its operands are there."""
+    terminator = block.last_op
+    assert terminator is not None
+    values: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
+    passed_on = [values.get(value, value) for value in terminator.operands]
+    Rewriter.erase_op(terminator)
+    Rewriter.inline_block(block, place, arguments)
+    return passed_on
 
 
 def trip_count_of_plain_loop(loop: scf.ForOp) -> int | str:

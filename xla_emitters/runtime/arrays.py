@@ -76,11 +76,12 @@ def _holds(row: DType, number: complex) -> bool:
     return own <= _ORDER[row.kind]
 
 
-def checked(array: Array, spec: ArraySpec, what: str) -> Array:
-    """Returns `array` itself if its shape and type are those of `spec`.
+def checked(value: Any, spec: ArraySpec, what: str) -> Array:
+    """An argument as `host_array` gives it, of the shape and type of `spec`.
 
-    raises DataError, which names `what`, the wanted and the found shape or type.
+    raises DataError as `host_array`, and for another shape or type, which it names with `what` and the wanted one
     """
+    array = host_array(value, spec.dtype, what)
     check_fits(array.dtype, array.shape, spec, what)
     return array
 

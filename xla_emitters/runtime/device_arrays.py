@@ -21,7 +21,7 @@ from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dtypes import Array
 from xla_emitters.errors import DataError
 from xla_emitters.program import ArraySpec, Program
-from xla_emitters.runtime.arrays import StandardInput, checked, host_array, load_named, random_array
+from xla_emitters.runtime.arrays import StandardInput, checked, load_named, random_array
 from xla_emitters.runtime.device_threads import run_on_devices
 from xla_emitters.runtime.inputs import allowed_starts, exchanged_rows
 from xla_emitters.runtime.npz import opened
@@ -119,7 +119,7 @@ def cut_for_devices(program: Program, arrays: Sequence[Any]) -> list[list[Array]
     of_parameter = list[list[Array]]()
     for number, (given, spec, cut) in enumerate(zip(arrays, whole_specs(program), shards, strict=False)):
         what = f"parameter {number}, for all {program.devices} devices,"
-        array = checked(host_array(given, spec.dtype, what), spec, what)
+        array = checked(given, spec, what)
         of_parameter.append(_parts(array, cut, range(program.devices)))
     return _by_device(of_parameter, program.devices)
 

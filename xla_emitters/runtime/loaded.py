@@ -35,18 +35,6 @@ MOST_BINDINGS = 64
 """Sets of sizes whose bound steps are kept; the least recently used goes first."""
 
 
-@dataclass(frozen=True)
-class Counters:
-    """Counts since the program was loaded.
-
-    runs      calls that succeeded
-    bindings  sets of sizes that were bound
-    """
-
-    runs: int = 0
-    bindings: int = 0
-
-
 Watch: TypeAlias = Callable[[Frame, Call | Launch, Run], Run]
 """(frame, step, its run) -> what runs instead"""
 
@@ -57,6 +45,8 @@ class LoadedProgram:
     made      the program's steps
     platform  computes them
     memory    holds its arrays
+    runs      calls that succeeded so far
+    bindings  sets of sizes that were bound so far
     """
 
     def __init__(
@@ -70,16 +60,12 @@ class LoadedProgram:
         self._idle = Idle()
         self._kept = OrderedDict[tuple[tuple[int, ...], ...], Frames]()
         self._lock = Lock()
-        self._runs = self._bindings = 0
+        self.runs = self.bindings = 0
 
     @property
     def donated(self) -> frozenset[int]:
         """Indices of the arguments whose memory a run may take for its results."""
         return self.made.donated
-
-    @property
-    def counters(self) -> Counters:
-        return Counters(self._runs, self._bindings)
 
     def bind(self, sizes: Sequence[Sequence[int]]) -> BoundSteps:
         """The steps at these sizes of the arguments. raises DataError where the program refuses them"""
@@ -112,14 +98,14 @@ class LoadedProgram:
                 pass  # another thread has dropped it; this call still has it
         with np.errstate(all="ignore"):
             found = frames.run(inputs, queue)
-        self._runs += 1
+        self.runs += 1
         return found
 
     def _frames(self, key: tuple[tuple[int, ...], ...]) -> Frames:
         bound = self.bind(key)
         frames = Frames(lambda: self.frame(bound), self._idle)
         with self._lock:
-            self._bindings += 1
+            self.bindings += 1
             self._kept[key] = frames
             while len(self._kept) > MOST_BINDINGS:
                 self._kept.popitem(last=False)[1].drop()

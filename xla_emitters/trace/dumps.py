@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from xla_emitters.errors import file_errors
+from xla_emitters.support.columns import aligned
 from xla_emitters.trace.records import Trace
 
 _SUFFIXES = {"partition": "txt", "llvm": "ll", "ptx": "ptx", "sass": "sass"}
@@ -44,12 +45,9 @@ def write_tree(trace: Trace, directory: Path) -> None:
 
 def stage_table(trace: Trace, *, every_pass: bool = False) -> str:
     """One row per stage (or per pass): name, ops, milliseconds."""
-    rows = [
-        (step.name if every_pass else step.stage or "", str(step.ops or ""), seconds * 1e3)
-        for step, seconds in trace.timed(every_pass=every_pass)
-    ]
-    width = max((len(name) for name, _, _ in rows), default=0)
-    header = f"{'pass' if every_pass else 'stage':<{width}}  {'ops':>6}  {'ms':>8}"
-    lines = [f"{name:<{width}}  {ops:>6}  {ms:>8.1f}" for name, ops, ms in rows]
-    total = f"{'total':<{width}}  {'':>6}  {sum(ms for _, _, ms in rows):>8.1f}"
-    return "\n".join([header, *lines, total])
+    timed = [*trace.timed(every_pass=every_pass)]
+    rows = [("pass" if every_pass else "stage", "ops", "ms")]
+    for step, seconds in timed:
+        rows.append((step.name if every_pass else step.stage or "", str(step.ops or ""), f"{seconds * 1e3:.1f}"))
+    rows.append(("total", "", f"{sum(seconds for _, seconds in timed) * 1e3:.1f}"))
+    return "\n".join(aligned(rows, right={1, 2}))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xla_emitters.support.columns import aligned
 from xla_emitters.trace.records import Trace
 
 
@@ -21,8 +22,7 @@ def explained(trace: Trace) -> str:
     """The decisions and remarks of one kernel's compilation, one per line."""
     rows = [(decision.topic, decision.text) for decision in trace.decisions]
     rows += [("declined" if remark.text.startswith("skipped ") else "remark", str(remark)) for remark in trace.remarks]
-    width = max((len(topic) for topic, _ in rows), default=0)
-    return "\n".join([trace.name, *(f"  {topic:<{width}}  {text}" for topic, text in rows)])
+    return "\n".join([trace.name, *(f"  {line}" for line in aligned(rows))])
 
 
 def explained_json(trace: Trace) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections import Counter, deque
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.locations import locate
@@ -37,6 +37,7 @@ from xla_emitters.dialects.xla_gpu import PureCallOp
 from xla_emitters.rewrite.common_subexpressions import cse
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import Scope, callees_first, functions, is_private, scopes, symbols_in
+from xla_emitters.rewrite.unrolling import copied, inline_body
 
 Call = PureCallOp | func.CallOp
 MAX_OPS = 4000
@@ -203,16 +204,12 @@ class _Inliner:
         arguments = tuple(call.arguments)
         if self._moves(called, callee):
             body = callee.body.block
-            arrived = [op for op in body.ops if not isinstance(op, func.ReturnOp)]
-            terminator = body.last_op
-            assert terminator is not None
-            values = [_argument(value, body, arguments) for value in terminator.operands]
-            Rewriter.erase_op(terminator)
-            Rewriter.inline_block(body, InsertPoint.before(call), arguments)
+            *arrived, _ = body.ops
+            values = inline_body(body, InsertPoint.before(call), arguments)
             Rewriter.erase_op(callee)
             del self.functions[called]
         else:
-            arrived, values = _copy(callee, arguments)
+            arrived, values = copied(callee.body.block, arguments)
             Rewriter.insert_op(arrived, InsertPoint.before(call))
             self.uses.update(symbol for new in arrived for symbol in symbols_in(new))
         for op in arrived:
@@ -228,21 +225,6 @@ class _Inliner:
 
 def _callee(call: Call) -> str:
     return call.callee if isinstance(call, PureCallOp) else call.callee.string_value()
-
-
-def _copy(callee: func.FuncOp, arguments: tuple[SSAValue, ...]) -> tuple[list[Operation], list[SSAValue]]:
-    """Returns copies of the callee's ops on `arguments`, and the values that the callee would return."""
-    body = callee.body.block
-    mapped: dict[SSAValue, SSAValue] = dict(zip(body.args, arguments, strict=True))
-    copies = [op.clone(value_mapper=mapped) for op in body.ops if not isinstance(op, func.ReturnOp)]
-    terminator = body.last_op
-    assert terminator is not None
-    return copies, [mapped.get(value, value) for value in terminator.operands]
-
-
-def _argument(value: SSAValue, body: Block, arguments: tuple[SSAValue, ...]) -> SSAValue:
-    """`value`, or the argument passed for it if it is a block argument of `body`."""
-    return next((given for own, given in zip(body.args, arguments, strict=True) if own is value), value)
 
 
 def _nesting(region: Region) -> int:

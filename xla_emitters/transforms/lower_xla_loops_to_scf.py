@@ -28,9 +28,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.build import apply_indexing, loop_nest
 from xla_emitters.dialects.locations import located_builder
-from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
+from xla_emitters.dialects.xla_gpu import LoopOp
 from xla_emitters.rewrite.constants import hoist_constants
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.unrolling import inline_body
 
 
 class LowerXlaLoopsToScfPass(KernelPass):
@@ -71,12 +72,4 @@ def _move_body(
         [index] = apply_indexing(builder, loop.map.submap(number), [*loop.dims, *ivs])
         index.name_hint = index.name_hint or argument.name_hint
         indices.append(index)
-    block = loop.body.block
-    terminator = block.last_op
-    assert isinstance(terminator, YieldOp)
-    arguments = (*ivs, *indices, *carried)
-    given = {id(argument): value for argument, value in zip(block.args, arguments, strict=True)}
-    results = tuple(given.get(id(value), value) for value in terminator.arguments)
-    Rewriter.erase_op(terminator)
-    Rewriter.inline_block(block, builder.insertion_point, arguments)
-    return results
+    return inline_body(loop.body.block, builder.insertion_point, (*ivs, *indices, *carried))

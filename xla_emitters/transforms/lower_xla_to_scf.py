@@ -13,13 +13,9 @@ Source: docs/reference/2 3.3 "xla-lower-xla-to-scf"; XLA lower_xla_to_scf.cc.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from xdsl.builder import Builder
-from xdsl.dialects.builtin import (
-    ModuleOp,
-    i32,
-)
+from xdsl.dialects.builtin import ModuleOp, i32
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -55,9 +51,11 @@ class LowerXlaToScfPass(KernelPass):
         for found in list(walk(op)):
             match found:
                 case PredicatedInsertOp():
-                    _lower_insert(found)
+                    insert = tensor.InsertOp(found.value, found.dest, list(found.indices))
+                    _replace_by_branch(found, insert, found.dest)
                 case PredicatedExtractOp():
-                    _lower_extract(found)
+                    extract = tensor.ExtractOp(found.src, list(found.indices), found.result.type)
+                    _replace_by_branch(found, extract, found.fallback)
                 case ShuffleReduceOp():
                     _lower_shuffle_reduce(found, self.warp_size)
                 case _:
@@ -65,31 +63,14 @@ class LowerXlaToScfPass(KernelPass):
         hoist_constants(op)
 
 
-def _lower_insert(op: PredicatedInsertOp) -> None:
-    def insert(inner: Builder) -> SSAValue:
-        return inner.insert(tensor.InsertOp(op.value, op.dest, list(op.indices))).result
-
-    _replace_by_branch(op, op.condition, insert, op.dest)
-
-
-def _lower_extract(op: PredicatedExtractOp) -> None:
-    def extract(inner: Builder) -> SSAValue:
-        return inner.insert(tensor.ExtractOp(op.src, list(op.indices), op.result.type)).result
-
-    _replace_by_branch(op, op.condition, extract, op.fallback)
-
-
 def _replace_by_branch(
-    op: PredicatedInsertOp | PredicatedExtractOp,
-    condition: SSAValue,
-    then: Callable[[Builder], SSAValue],
-    other: SSAValue,
+    op: PredicatedInsertOp | PredicatedExtractOp, access: tensor.InsertOp | tensor.ExtractOp, other: SSAValue
 ) -> None:
-    """Replaces `op` by an scf.if: the value that `then` builds if the condition holds, else `other`."""
+    """Replaces `op` by an scf.if: the result of `access` if the condition holds, else `other`."""
     regions = Region(Block()), Region(Block())
-    branch = located_builder(InsertPoint.before(op), op).insert(scf.IfOp(condition, [op.result.type], *regions))
+    branch = located_builder(InsertPoint.before(op), op).insert(scf.IfOp(op.condition, [op.result.type], *regions))
     inside, outside = (located_builder(InsertPoint.at_end(region.block), op) for region in regions)
-    value = then(inside)
+    value = inside.insert(access).result
     value.name_hint = op.result.name_hint
     inside.insert(scf.YieldOp(value))
     outside.insert(scf.YieldOp(other))

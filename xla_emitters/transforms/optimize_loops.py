@@ -74,6 +74,7 @@ from xla_emitters.rewrite.effects import is_constant
 from xla_emitters.rewrite.folders import FIRST_UNSIGNED
 from xla_emitters.rewrite.kernel_entry import UNROLL_FACTOR
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.scf_patterns import yielded
 from xla_emitters.rewrite.symbols import Scope, scopes
 from xla_emitters.rewrite.unrolling import copy_body, trip_count_of_plain_loop, unroll_fully
 from xla_emitters.support.late_dataclass import dataclass
@@ -143,9 +144,7 @@ def reason_to_copy_here(loop: scf.ForOp, trips: int) -> str | None:
     calls = (op for op in walk(loop) if isinstance(op, xla_gpu.PureCallOp))
     if any(isinstance(operand.type, IndexType) for call in calls for operand in call.operands):
         return "it calls a function with an index"
-    terminator = loop.body.block.last_op
-    assert terminator is not None
-    carried = [value for value in terminator.operands if not isinstance(value.type, TensorType)]
+    carried = [value for value in yielded(loop.body.block) if not isinstance(value.type, TensorType)]
     if any(isinstance(value.owner, scf.IfOp) or isinstance(value.type, IntegerType) for value in carried):
         return "it carries an integer, or a value that a branch decides"
     reads = (op for op in walk(loop) if isinstance(op, vector.TransferReadOp))

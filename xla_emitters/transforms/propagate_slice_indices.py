@@ -15,12 +15,13 @@ Source: docs/reference/2 3.3; XLA propagate_slice_indices.cc.
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, TensorType
-from xdsl.ir import Attribute, BlockArgument, SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from xla_emitters.dialects.mlir import func
 from xla_emitters.dialects.quick_op import walk
 from xla_emitters.dialects.xla_gpu import PureCallOp
 from xla_emitters.errors import VerifyError
+from xla_emitters.rewrite.accesses import argument_attribute
 from xla_emitters.rewrite.kernel_entry import ENTRY, INVARIANT, SLICE_INDEX
 from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.symbols import Scope, functions, scopes
@@ -93,12 +94,5 @@ def _caller(call: PureCallOp | func.CallOp) -> str:
 
 def _slice(value: SSAValue) -> Slice:
     """The slice attributes of `value`: {} unless it is a function argument that has a slice index."""
-    if not isinstance(value, BlockArgument):
-        return {}
-    function = value.block.parent_op()
-    if not isinstance(function, func.FuncOp) or function.arg_attrs is None:
-        return {}
-    own = function.arg_attrs.data[value.index].data
-    if SLICE_INDEX not in own:
-        return {}
-    return {name: own[name] for name in (INVARIANT, SLICE_INDEX) if name in own}
+    own = {name: said for name in (INVARIANT, SLICE_INDEX) if (said := argument_attribute(value, name)) is not None}
+    return own if SLICE_INDEX in own else {}

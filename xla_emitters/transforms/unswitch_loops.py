@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.mlir import scf
@@ -27,6 +27,7 @@ from xla_emitters.rewrite.kernel_pass import KernelPass
 from xla_emitters.rewrite.patterns import apply_patterns_by_type
 from xla_emitters.rewrite.range_folds import RANGE_PATTERNS
 from xla_emitters.rewrite.scf_patterns import SCF_PATTERNS
+from xla_emitters.rewrite.unrolling import inline_body
 
 PATTERNS = {**RANGE_PATTERNS, **SCF_PATTERNS}
 
@@ -99,11 +100,5 @@ def _unswitch(loop: scf.ForOp, branch: scf.IfOp) -> tuple[scf.ForOp, scf.ForOp]:
 
 def _take_side(branch: scf.IfOp, side: Region) -> None:
     """Replaces `branch` by the ops of one of its sides."""
-    values: list[SSAValue] = []
-    if side.blocks:
-        terminator = side.block.last_op
-        assert terminator is not None
-        values = list(terminator.operands)
-        Rewriter.erase_op(terminator)
-        Rewriter.inline_block(side.block, InsertPoint.before(branch))
+    values = inline_body(side.block, InsertPoint.before(branch), ()) if side.blocks else ()
     Rewriter.replace_op(branch, (), values)

@@ -57,11 +57,11 @@ def test_a_place_that_is_no_directory(tmp_path: Path) -> None:
 
 def test_a_row_a_stage_takes_the_time_of_all_its_passes() -> None:
     assert stage_table(TRACE).splitlines() == [
-        "stage       ops        ms",
-        "hlo           1       0.0",
-        "xla_gpu       3      14.1",
-        "inlined       1       3.0",
-        "ptx                  30.0",
-        "total                47.1",
+        "stage    ops    ms",
+        "hlo        1   0.0",
+        "xla_gpu    3  14.1",
+        "inlined    1   3.0",
+        "ptx           30.0",
+        "total         47.1",
     ]
     assert stage_table(TRACE, every_pass=True).splitlines()[3].split() == ["xla-cse", "1", "1.0"]

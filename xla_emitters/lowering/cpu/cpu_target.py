@@ -43,62 +43,10 @@ SYNTAX = re.compile(
 )
 HELP = "native, x86-64-v2, x86-64-v3, x86-64-v4, another CPU that LLVM knows, and +name or -name for instructions: znver4,-avx512bf16"
 ONLY_BY_NAME = frozenset(
-    (
-        *(
-            "adx",
-            "aes",
-            "cldemote",
-            "clflushopt",
-            "clwb",
-            "clzero",
-            "enqcmd",
-            "fsgsbase",
-            "hreset",
-            "invpcid",
-            "kl",
-            "widekl",
-        ),
-        *(
-            "lwp",
-            "movdir64b",
-            "movdiri",
-            "mwaitx",
-            "pclmul",
-            "vpclmulqdq",
-            "pconfig",
-            "pku",
-            "prefetchi",
-            "prfchw",
-            "ptwrite",
-        ),
-        *(
-            "raoint",
-            "rdpid",
-            "rdpru",
-            "rdrnd",
-            "rdseed",
-            "rtm",
-            "serialize",
-            "sgx",
-            "sha",
-            "sha512",
-            "shstk",
-            "sm3",
-            "sm4",
-        ),
-        *("tsxldtrk", "uintr", "usermsr", "vaes", "waitpkg", "wbnoinvd", "xsave", "xsavec", "xsaveopt", "xsaves"),
-        *(
-            "amx-avx512",
-            "amx-bf16",
-            "amx-complex",
-            "amx-fp16",
-            "amx-fp8",
-            "amx-int8",
-            "amx-movrs",
-            "amx-tf32",
-            "amx-tile",
-        ),
-    )
+    "adx aes cldemote clflushopt clwb clzero enqcmd fsgsbase hreset invpcid kl widekl lwp movdir64b movdiri "
+    "mwaitx pclmul vpclmulqdq pconfig pku prefetchi prfchw ptwrite raoint rdpid rdpru rdrnd rdseed rtm serialize "
+    "sgx sha sha512 shstk sm3 sm4 tsxldtrk uintr usermsr vaes waitpkg wbnoinvd xsave xsavec xsaveopt xsaves "
+    "amx-avx512 amx-bf16 amx-complex amx-fp16 amx-fp8 amx-int8 amx-movrs amx-tf32 amx-tile".split()
 )
 """Instructions that LLVM uses only where the program asks for them by name, which no code of ours does. Virtual machines hide many."""
 VECTORS = {"avx512f": 64, "avx": 32}

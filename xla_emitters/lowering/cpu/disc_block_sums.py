@@ -21,7 +21,7 @@ Source: N. Higham, "The accuracy of floating point summation" (1993).
 from __future__ import annotations
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import AnyFloat, ComplexType, FloatAttr, IndexType, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import AnyFloat, ComplexType, FloatAttr, IndexType, ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -29,7 +29,9 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith, complex, scf
 from xla_emitters.dialects.ranges import constant_of
+from xla_emitters.rewrite.constants import literal
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.scf_patterns import yielded
 
 COUNTS = (4096, 64)
 """Elements of a block, and blocks that are summed before they are added to the rest."""
@@ -52,14 +54,13 @@ class DiscBlockSumsPass(KernelPass):
 
 def _sums(loop: scf.ForOp) -> list[int]:
     """Which of the carried values are only added to."""
-    last = loop.body.block.last_op
-    assert last is not None
+    body = loop.body.block
     return [
         number
-        for number, (carried, following) in enumerate(zip(loop.body.block.args[1:], last.operands, strict=True))
+        for number, (carried, following) in enumerate(zip(body.args[1:], yielded(body), strict=True))
         if isinstance(added := following.owner, arith.AddfOp | complex.AddOp)
         and carried in added.operands
-        and added.parent is loop.body.block
+        and added.parent is body
         and carried.has_one_use()
         and following.has_one_use()
     ]
@@ -75,7 +76,7 @@ def _in_branch(loop: scf.ForOp, most: int) -> scf.ForOp:
     """Keeps a loop for a range of `most` or less; returns a copy, which runs for others."""
     builder = located_builder(InsertPoint.before(loop), loop)
     size = builder.insert(arith.SubiOp(loop.ub, loop.lb)).result
-    limit = builder.insert(arith.ConstantOp(IntegerAttr(most, IndexType()))).result
+    limit = literal(builder, most)
     is_short = builder.insert(arith.CmpiOp(size, limit, "sle")).result
     copy = loop.clone()
     types = [result.type for result in loop.results]
@@ -92,7 +93,7 @@ def _in_branch(loop: scf.ForOp, most: int) -> scf.ForOp:
 def _by_blocks(loop: scf.ForOp, sums: list[int], size: int) -> scf.ForOp:
     """Divides the range of a loop into blocks of `size`; returns the loop over the blocks."""
     builder = located_builder(InsertPoint.before(loop), loop)
-    stride = builder.insert(arith.ConstantOp(IntegerAttr(size, IndexType()))).result
+    stride = literal(builder, size)
     body = Block(arg_types=[IndexType(), *(value.type for value in loop.iter_args)])
     around = builder.insert(scf.ForOp(loop.lb, loop.ub, stride, loop.iter_args, Region(body)))
     builder = located_builder(InsertPoint.at_end(body), loop)

@@ -12,13 +12,14 @@ Source: docs/reference/4 3.5; Stratton et al., "MCUDA" (2008), for kernels on CP
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, IndexType, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, IndexType, ModuleOp
 from xdsl.ir import Block, Region
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xla_emitters.dialects.mlir import arith, gpu, memref, scf
+from xla_emitters.dialects.mlir import gpu, memref, scf
 from xla_emitters.dialects.mlir.gpu import FuncOp
 from xla_emitters.dialects.quick_builder import QuickBuilder
+from xla_emitters.rewrite.constants import literal
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 INDEX = IndexType()
@@ -46,7 +47,7 @@ class DiscBlocksToLoopPass(KernelPass):
             moved.detach()
         inner.add_ops([*ops, scf.YieldOp()])
         builder = QuickBuilder(InsertPoint.before(last))
-        zero, one = (builder.insert(arith.ConstantOp(IntegerAttr(number, INDEX))).result for number in range(2))
+        zero, one = (literal(builder, number) for number in range(2))
         for found in list(inner.walk()):
             match found:
                 case gpu.BlockIdOp():

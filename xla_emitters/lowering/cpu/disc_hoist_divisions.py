@@ -18,13 +18,14 @@ Source: LLVM 22, LoopVectorize, whose code for a padding had other numbers than 
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
+from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith, scf
+from xla_emitters.rewrite.constants import literal
 from xla_emitters.rewrite.effects import UNSIGNED_DIVISIONS, is_speculatable
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
@@ -61,7 +62,7 @@ def _hoist(division: Operation, loop: Operation) -> None:
             builder = located_builder(place, op)
             kind = op.rhs.type
             assert isa(kind, IndexType | IntegerType), "kernels of a CPU divide no vectors"
-            one = builder.insert(arith.ConstantOp(IntegerAttr(1, kind))).result
+            one = literal(builder, 1, kind)
             op.operands[1] = builder.insert(arith.MaxUIOp(op.rhs, one)).result
         op.detach()
         Rewriter.insert_op(op, place)

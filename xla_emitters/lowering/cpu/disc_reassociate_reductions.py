@@ -17,6 +17,7 @@ from xdsl.dialects.utils import FastMathFlag
 
 from xla_emitters.dialects.mlir import arith, scf
 from xla_emitters.rewrite.kernel_pass import KernelPass
+from xla_emitters.rewrite.scf_patterns import yielded
 
 
 class DiscReassociateReductionsPass(KernelPass):
@@ -26,9 +27,7 @@ class DiscReassociateReductionsPass(KernelPass):
         for loop in op.walk():
             if not isinstance(loop, scf.ForOp):
                 continue
-            last = loop.body.block.last_op
-            assert last is not None
-            for carried, following in zip(loop.body.block.args[1:], last.operands, strict=True):
+            for carried, following in zip(loop.body.block.args[1:], yielded(loop.body.block), strict=True):
                 combined = following.owner
                 if isinstance(combined, arith.AddfOp | arith.MulfOp) and carried in combined.operands:
                     combined.properties["fastmath"] = arith.FastMathFlagsAttr([FastMathFlag.REASSOC])

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, VectorType, i8, i64
+from xdsl.dialects.builtin import ModuleOp, VectorType, i8, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -33,6 +33,7 @@ from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith, llvm, scf
 from xla_emitters.dialects.mlir.arith import IndexCastUIOp
 from xla_emitters.dtypes import dtype_of
+from xla_emitters.rewrite.constants import literal
 from xla_emitters.rewrite.index_sums import Sums
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
@@ -125,7 +126,7 @@ def _bytes_of(builder: Builder, sums: Sums, elements: Size, like: llvm.GEPOp) ->
     found = _number(builder, sums, elements, like)
     if found.type != i64:
         found = builder.insert(arith.ExtSIOp(found, i64)).result
-    size = builder.insert(arith.ConstantOp(IntegerAttr(_bytes(like.elem_type), i64))).result
+    size = literal(builder, _bytes(like.elem_type), i64)
     return builder.insert(arith.MuliOp(found, size)).result
 
 
@@ -138,20 +139,16 @@ def _bytes(element: Attribute) -> int:
 
 def _value(builder: Builder, sums: Sums, total: Size) -> SSAValue:
     """The sum as an index."""
-
-    def constant(number: int) -> SSAValue:
-        return builder.insert(arith.ConstantOp(IntegerAttr(number, IndexType()))).result
-
     parts = list[SSAValue]()
     for (first, *others), coefficient in sums.in_order(total):
         product = first
         for other in others:
             product = builder.insert(arith.MuliOp(product, other)).result
         parts.append(
-            product if coefficient == 1 else builder.insert(arith.MuliOp(product, constant(coefficient))).result
+            product if coefficient == 1 else builder.insert(arith.MuliOp(product, literal(builder, coefficient))).result
         )
     if (left := split_constant(total)[1]) or not parts:
-        parts.append(constant(left))
+        parts.append(literal(builder, left))
     found, *rest = parts
     for part in rest:
         found = builder.insert(arith.AddiOp(found, part)).result

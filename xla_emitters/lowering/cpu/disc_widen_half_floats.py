@@ -46,7 +46,15 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.locations import located_builder
 from xla_emitters.dialects.mlir import arith, llvm
 from xla_emitters.dtypes import dtype_of
-from xla_emitters.lowering.narrow_floats import CONVERSIONS, MOVES, compute_wider, narrow, rounded_to_odd, widen
+from xla_emitters.lowering.narrow_floats import (
+    CONVERSIONS,
+    MOVES,
+    Integers,
+    compute_wider,
+    narrow,
+    rounded_to_odd,
+    widen,
+)
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 HALVES = (BFloat16Type, Float16Type)
@@ -133,10 +141,9 @@ class DiscWidenHalfFloatsPass(KernelPass):
     def _widened(self, builder: Builder, x: SSAValue) -> SSAValue:
         """A half as f32."""
         if isinstance(x.type, BFloat16Type):
-            bits = builder.insert(arith.BitcastOp(x, i16)).result
+            bits, integers = builder.insert(arith.BitcastOp(x, i16)).result, Integers(builder)
             high = builder.insert(arith.ExtUIOp(bits, i32)).result
-            places = builder.insert(arith.ConstantOp(IntegerAttr(16, i32))).result
-            return builder.insert(arith.BitcastOp(builder.insert(arith.ShLIOp(high, places)).result, f32)).result
+            return integers.as_float(integers.shift_left(high, 16))
         return widen(builder, x) if self.f16 else builder.insert(arith.ExtFOp(x, f32)).result
 
     def _narrowed(self, builder: Builder, x: SSAValue, target: BFloat16Type | Float16Type) -> SSAValue:
@@ -159,17 +166,10 @@ def _is_half(value_type: Attribute) -> bool:
 
 def _bfloat(builder: Builder, bits: SSAValue) -> SSAValue:
     """The bf16 nearest to the f32 with these bits, ties to even."""
-
-    def constant(value: int) -> SSAValue:
-        return builder.insert(arith.ConstantOp(IntegerAttr(value, i32, truncate_bits=True))).result
-
-    high = builder.insert(arith.ShRUIOp(bits, constant(16))).result
-    odd = builder.insert(arith.AndIOp(high, constant(1))).result
-    raised = builder.insert(arith.AddiOp(builder.insert(arith.AddiOp(bits, constant(0x7FFF))).result, odd)).result
-    rounded = builder.insert(arith.ShRUIOp(raised, constant(16))).result
-    sign = builder.insert(arith.AndIOp(high, constant(0x8000))).result
-    nan = builder.insert(arith.OrIOp(sign, constant(0x7FC0))).result
-    magnitude = builder.insert(arith.AndIOp(bits, constant(0x7FFFFFFF))).result
-    is_nan = builder.insert(arith.CmpiOp(magnitude, constant(0x7F800000), "ugt")).result
-    code = builder.insert(arith.SelectOp(is_nan, nan, rounded)).result
+    integers = Integers(builder)
+    high = integers.shift_right(bits, 16)
+    odd = integers.and_(high, 1)
+    rounded = integers.shift_right(integers.add(integers.add(bits, 0x7FFF), odd), 16)
+    nan = integers.or_(integers.and_(high, 0x8000), integers.constant(0x7FC0))
+    code = integers.select("ugt", integers.and_(bits, 0x7FFFFFFF), 0x7F800000, nan, rounded)
     return builder.insert(arith.BitcastOp(builder.insert(arith.TruncIOp(code, i16)).result, BFloat16Type())).result

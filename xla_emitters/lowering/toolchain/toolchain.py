@@ -32,13 +32,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.errors import InternalError, ToolError
 from xla_emitters.lowering.llvm_ir.llvm_ir_printer import print_llvm_ir
 from xla_emitters.lowering.llvm_ir.nodes import subprogram_of
+from xla_emitters.lowering.llvm_ir.spelling import escaped
 from xla_emitters.lowering.toolchain.tools import (
     LINE_OPTIONS,
     LLVM_OPTIONS,
@@ -117,9 +117,9 @@ class PtxCompiler:
         """Whether `finish` can be called more than once."""
         return isinstance(self._tool, ResidentTool)
 
-    def finish(self, module: ModuleOp) -> str:
-        """PTX of the module; see `compile_to_ptx`. Can be called once, unless `takes_more`."""
-        return self._finish(module, "ptx").ptx
+    def finish(self, module: ModuleOp, directory: str | Path | None = None) -> str:
+        """PTX of the module; see `compile_to_ptx`, of a `directory` `compile_to_ptx_by_steps`. Can be called once, unless `takes_more`."""
+        return self._finish(module, "ptx", directory).ptx
 
     def finish_both(self, module: ModuleOp) -> ToolTexts:
         """As `finish`, with the LLVM IR that the PTX was made from; see `compile_to_llvm_ir`."""
@@ -130,15 +130,16 @@ class PtxCompiler:
             return ToolTexts(self._finish(module, "ptx").ptx, llvm_ir, seconds)
         return self._finish(module, "both")
 
-    def _finish(self, module: ModuleOp, wanted: str) -> ToolTexts:
+    def _finish(self, module: ModuleOp, wanted: str, directory: str | Path | None = None) -> ToolTexts:
         answer: dict[str, Any] = {}
         match self._tool:
             case None:
-                return _texts_by_steps(module, self._architecture, self._toolchain, None)
+                return _texts_by_steps(module, self._architecture, self._toolchain, directory)
             case ResidentTool() as tool:
-                job = _job(module, self._architecture, self._toolchain, wanted)
+                job = _job(module, self._architecture, self._toolchain, wanted, directory)
                 answer, said = _answer(tool, job)
                 ptx = answer["result"]
+                _keep(directory, "kernel.ptx", ptx.encode())
             case RunningTool() as tool:
                 with _linked(module, self._toolchain) as libraries:
                     text = _gpu_module(module, libraries, self._architecture)
@@ -158,7 +159,8 @@ class PtxCompiler:
 def compile_to_llvm_ir(module: ModuleOp, architecture: str, toolchain: Toolchain) -> str:
     """Optimised LLVM IR of a module in the LLVM dialect, with libdevice linked: the input of PTX generation. raises as `compile_to_ptx`."""
     if choose_way(toolchain).way is PtxWay.LLVMLITE:
-        return _by_llvmlite(module, architecture, toolchain, "llvm", None)
+        with borrow_llvmlite(toolchain) as tool:
+            return _answer(tool, _job(module, architecture, toolchain, "llvm"))[0]["result"]
     with _linked(module, toolchain) as libraries:
         data = f"module {{\n{module_body_text(module)}}}\n".encode()
         for _, command in _steps_to_llvm_ir(libraries, architecture, toolchain):
@@ -176,13 +178,9 @@ def compile_to_ptx_by_steps(
 
     Uses llvmlite if that is the way, else mlir-translate, llvm-link, opt and llc.
     """
-    if choose_way(toolchain).way is not PtxWay.LLVMLITE:
-        return _texts_by_steps(module, architecture, toolchain, directory).ptx
-    _keep(directory, "kernel.mlir", f"module {{\n{module_body_text(module)}}}\n".encode())
-    _keep(directory, "kernel.ll", print_llvm_ir(module).encode())
-    ptx = _by_llvmlite(module, architecture, toolchain, "ptx", directory)
-    _keep(directory, "kernel.ptx", ptx.encode())
-    return ptx
+    tool = borrow_llvmlite(toolchain) if choose_way(toolchain).way is PtxWay.LLVMLITE else None
+    with PtxCompiler(architecture, toolchain, tool) as compiler:
+        return compiler.finish(module, directory)
 
 
 # ---- llvmlite: a process that stays -----------------------------------------------------------------------------------------------------
@@ -192,9 +190,12 @@ def _job(
     module: ModuleOp, architecture: str, toolchain: Toolchain, wanted: str, directory: str | Path | None = None
 ) -> dict[str, Any]:
     """A job for `llvm_process`; see there."""
-    called = [name for name, op in _functions(module) if _is_declared(op) and name.startswith(_LIBDEVICE_PREFIX)]
+    called, text = _called_of_libdevice(module), print_llvm_ir(module)
+    if directory is not None:
+        _keep(directory, "kernel.mlir", f"module {{\n{module_body_text(module)}}}\n".encode())
+        _keep(directory, "kernel.ll", text.encode())
     return {
-        "text": print_llvm_ir(module),
+        "text": text,
         "wanted": wanted,
         "chip": architecture,
         "features": f"+ptx{_ptx_version(architecture)}",
@@ -214,26 +215,14 @@ def _answer(tool: ResidentTool, job: dict[str, Any]) -> tuple[dict[str, Any], st
     raise ToolError(f"{tool.name} failed: {first}", stage=STAGE, details=details)
 
 
-def _by_llvmlite(
-    module: ModuleOp, architecture: str, toolchain: Toolchain, wanted: str, directory: str | Path | None
-) -> str:
-    job = _job(module, architecture, toolchain, wanted, directory)
-    with borrow_llvmlite(toolchain) as tool:
-        answer, said = _answer(tool, job)
-        text = answer["result"]
-        if wanted == "ptx":
-            _check_ptx(text, module, architecture, tool, said)
-    return text
-
-
 # ---- mlir-opt: one process --------------------------------------------------------------------------------------------------------------
 
 
 def _gpu_module(module: ModuleOp, libraries: Sequence[str], architecture: str) -> str:
     """The module in the form that mlir-opt takes, with the target around it."""
     features = f"+ptx{_ptx_version(architecture)}"
-    link = ", ".join(f'"{_escape(path)}"' for path in libraries)
-    target = f'#nvvm.target<O = 3, chip = "{_escape(architecture)}", features = "{features}", link = [{link}]>'
+    link = ", ".join(f'"{escaped(path.encode())}"' for path in libraries)
+    target = f'#nvvm.target<O = 3, chip = "{escaped(architecture.encode())}", features = "{features}", link = [{link}]>'
     body = module_body_text(module)
     return f"module attributes {{gpu.container_module}} {{\ngpu.module @kernels [{target}] {{\n{body}}}\n}}\n"
 
@@ -295,17 +284,13 @@ def module_body_text(module: ModuleOp) -> str:
 @contextmanager
 def _linked(module: ModuleOp, toolchain: Toolchain) -> Generator[list[str]]:
     """The files to link with the module: libdevice, and functions that read ids."""
-    libraries = [find_tool("libdevice", toolchain).path] if _calls_libdevice(module) else []
-    ids = _ids(module)
+    libraries = [find_tool("libdevice", toolchain).path] if _called_of_libdevice(module) else []
+    ids = [function for op in module.body.ops if (function := declared_by(op))]
     with tempfile.TemporaryDirectory() as directory:
         if ids:
             _keep(directory, "ids.ll", _ids_text(ids).encode())
             libraries.append(str(Path(directory) / "ids.ll"))
         yield libraries
-
-
-def _ids(module: ModuleOp) -> list[IdFunction]:
-    return [function for op in module.body.ops if (function := declared_by(op))]
 
 
 def _ids_text(ids: Sequence[IdFunction]) -> str:
@@ -327,25 +312,12 @@ def _ptx_version(architecture: str) -> int:
     return _PTX_VERSION_OF_LATER_CHIPS.get(architecture.rstrip("af"), _PTX_VERSION)
 
 
-def _calls_libdevice(module: ModuleOp) -> bool:
-    return any(_is_declared(op) and name.startswith(_LIBDEVICE_PREFIX) for name, op in _functions(module))
+def _called_of_libdevice(module: ModuleOp) -> list[str]:
+    return [name for name, op in _functions(module) if not op.body.blocks and name.startswith(_LIBDEVICE_PREFIX)]
 
 
 def _functions(module: ModuleOp) -> list[tuple[str, llvm.FuncOp]]:
     return [(op.sym_name.data, op) for op in module.body.ops if isinstance(op, llvm.FuncOp)]
-
-
-def _is_declared(op: Operation) -> bool:
-    return not op.regions[0].blocks
-
-
-def _escape(text: str) -> str:
-    """`text` between the quotes of an MLIR string."""
-    return "".join(c if c.isprintable() and c.isascii() and c not in '"\\' else _hex(c) for c in text)
-
-
-def _hex(character: str) -> str:
-    return "".join(f"\\{byte:02X}" for byte in character.encode())
 
 
 def _assembly_of(binary: str) -> str:
@@ -353,8 +325,8 @@ def _assembly_of(binary: str) -> str:
     _, marker, rest = binary.partition('assembly = "')
     if not marker:
         return ""
-    escaped = rest.partition('"')[0]  # a quote inside is spelled \22
-    return re.sub(r"\\([0-9A-F]{2}|\\)", lambda m: "\\" if m[1] == "\\" else chr(int(m[1], 16)), escaped)
+    text = rest.partition('"')[0]  # a quote inside is spelled \22
+    return re.sub(r"\\([0-9A-F]{2}|\\)", lambda m: "\\" if m[1] == "\\" else chr(int(m[1], 16)), text)
 
 
 def _check_ptx(ptx: str, module: ModuleOp, architecture: str, tool: RunningTool | ResidentTool, said: str) -> None:

@@ -37,7 +37,7 @@ from xla_emitters.program.callees import Kernel, LibraryCall
 from xla_emitters.program.executable import executable_of
 from xla_emitters.program.step_values import Arrays
 from xla_emitters.program.steps import Allocate, ArrayPlace, Call, Copy, Launch, Load, Move, Release, Step, steps_within
-from xla_emitters.runtime.bundle.bundle_numbers import attempted, by_clock, load_expected, redraw, wrong_elements
+from xla_emitters.runtime.bundle.bundle_numbers import attempted, by_clock, load_expected, redraw, unrun, wrong_elements
 from xla_emitters.runtime.bundle.bundle_programs import run_programs
 from xla_emitters.runtime.cuda.cupy_flat import FlatCupyPlatform
 from xla_emitters.runtime.cuda.cupy_platform import bytes_of, find_cupy, to_device, to_host
@@ -110,11 +110,7 @@ def main(argv: list[str] | None = None) -> int:
             print(f"error: {case.name}: {error}", file=sys.stderr)
             return 1
         for code in case.codes:
-            if cupy is None:
-                row = {"verdict": "not run"} | ({"reason": f"refused on a GPU: {case.refused}"} if case.refused else {})
-            elif case.refused:
-                row = {"verdict": "refused", "reason": case.refused}
-            else:
+            if not (row := unrun(cupy, case.refused)):
                 with limited_iterations(options.max_iterations):
                     row = run_code(cupy, case, code, inputs, load_expected(archive, case.row), options)
             rows.append({"case": case.name, "code": code.label, **row})

@@ -99,6 +99,13 @@ def attempted(
         return {"verdict": "differs", "reason": f"it stops with: {error}"}
 
 
+def unrun(cupy: Any, refused: str) -> dict[str, Any]:
+    """The columns of a row that is not run: without CuPy, or if no GPU runs the program, for the reason `refused`; else none."""
+    if cupy is None:
+        return {"verdict": "not run"} | ({"reason": f"refused on a GPU: {refused}"} if refused else {})
+    return {"verdict": "refused", "reason": refused} if refused else {}
+
+
 def by_clock(cupy: Any, run: Callable[[], object]) -> float:
     """Seconds of the host's clock until the device is done."""
     cupy.cuda.Device().synchronize()

@@ -25,7 +25,7 @@ from xla_emitters.program.as_json import array_from_json, call_from_json, value_
 from xla_emitters.program.callees import OF_THE_HOST, LibraryCall
 from xla_emitters.program.executable import Constants, executable_of_arrays
 from xla_emitters.program.step_values import Arrays, LaunchDimensions
-from xla_emitters.runtime.bundle.bundle_numbers import attempted, by_clock, load_expected, redraw, wrong_elements
+from xla_emitters.runtime.bundle.bundle_numbers import attempted, by_clock, load_expected, redraw, unrun, wrong_elements
 from xla_emitters.runtime.cuda.cupy_arrays import to_cupy, to_numpy
 from xla_emitters.runtime.cuda.cupy_platform import load_module
 from xla_emitters.runtime.cuda.cupy_steps import CalledOp, CupyMemory, CupyPlatform, queue
@@ -48,17 +48,8 @@ def run_programs(cupy: Any, archive: zipfile.ZipFile, programs: Sequence[Row], r
         for shape in program["shapes"]:
             row = {"case": program["name"], "code": sizes_text(shape["sizes"])}
             inputs = redraw(shape)
-            if cupy is None:
-                reason = f"refused on a GPU: {program['refused']}" if program["refused"] else ""
-                rows.append(row | {"verdict": "not run"} | ({"reason": reason} if reason else {}))
-                continue
-            if program["refused"]:
-                rows.append(row | {"verdict": "refused", "reason": program["refused"]})
-                continue
-            row |= attempted(
-                partial(_run, cupy, archive, program, shape, inputs, repeat, kept), (DataError, ExecutionError)
-            )
-            rows.append(row)
+            run = partial(_run, cupy, archive, program, shape, inputs, repeat, kept)
+            rows.append(row | (unrun(cupy, program["refused"]) or attempted(run, (DataError, ExecutionError))))
     return rows
 
 

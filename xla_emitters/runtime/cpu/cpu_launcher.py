@@ -27,7 +27,7 @@ from xla_emitters.program import Argument, Kernel, LibraryCall, Program
 from xla_emitters.program.executable import executable_of
 from xla_emitters.program.steps import ArrayPlace, Launch, Recurrence
 from xla_emitters.rewrite.kernel_entry import READS_GRANULES
-from xla_emitters.runtime.arrays import checked, copy_donated, host_array, writable_buffer
+from xla_emitters.runtime.arrays import checked, copy_donated, writable_buffer
 from xla_emitters.runtime.layouts import from_buffer
 from xla_emitters.runtime.loaded import LoadedProgram
 from xla_emitters.runtime.numpy_calls import NumpyCalls
@@ -224,11 +224,8 @@ def arguments_of(program: Program, inputs: Sequence[Any]) -> list[Array]:
     """The arguments as the caller's arrays. raises DataError for arrays that do not fit"""
     if len(inputs) != len(program.parameters):
         raise DataError(f"{program.name} takes {len(program.parameters)} arrays, {len(inputs)} were given", stage="run")
-    named = [
-        (value, spec, f"parameter {number}")
-        for number, (value, spec) in enumerate(zip(inputs, program.parameters, strict=True))
-    ]
-    return [checked(host_array(value, spec.dtype, what), spec, what) for value, spec, what in named]
+    pairs = enumerate(zip(inputs, program.parameters, strict=True))
+    return [checked(value, spec, f"parameter {number}") for number, (value, spec) in pairs]
 
 
 def buffers_of(program: Program, inputs: Sequence[Any]) -> list[Array]:

@@ -22,7 +22,7 @@ from xla_emitters.library.arguments import numpy_type, pattern_type
 from xla_emitters.library.packing import BITS_IN_SHARED_BYTES, packed_bytes
 from xla_emitters.program import ArraySpec, Program
 from xla_emitters.program.executable import executable_of
-from xla_emitters.runtime.arrays import checked, host_array
+from xla_emitters.runtime.arrays import checked
 from xla_emitters.runtime.cuda.cupy_arrays import is_exchanged, is_free
 from xla_emitters.runtime.cuda.cupy_platform import find_cupy, to_device, to_host
 from xla_emitters.runtime.dlpack import as_patterns
@@ -115,8 +115,7 @@ def _result(cupy: Any, buffer: Any, spec: ArraySpec, *, on_host: bool) -> Any:
 def _parameter(cupy: Any, array: Any, spec: ArraySpec, number: int) -> Any:
     """The buffer of a parameter: a flat device array in memory order; copied only if `array` is not already one."""
     if not is_exchanged(array):
-        what = f"parameter {number}"
-        return to_device(cupy, checked(host_array(array, spec.dtype, what), spec, what), spec)
+        return to_device(cupy, checked(array, spec, f"parameter {number}"), spec)
     wanted = pattern_type(spec.dtype)
     on_device = array if isinstance(array, cupy.ndarray) else cupy.from_dlpack(as_patterns(array))
     if tuple(on_device.shape) != spec.shape or on_device.dtype not in (wanted, numpy_type(spec.dtype)):

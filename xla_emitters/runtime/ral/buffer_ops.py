@@ -30,6 +30,7 @@ from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp, TransposeOp
 from xla_emitters.dialects.hlo.types import array_type, element_of, has_dynamic_dims, tuple_type
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import Array
+from xla_emitters.runtime.numpy_calls import BufferFunction
 from xla_emitters.runtime.plain_ops import print_array
 
 # Classes of ops that few programs have are imported where such an op is computed.
@@ -78,8 +79,6 @@ def _evaluator(op: HloOp, call: Call) -> Callable[[Sequence[Any]], Any]:
     return convolve
 
 
-BufferFunction: TypeAlias = Callable[..., None]
-"""(inputs ..., outputs ...)"""
 Evaluator: TypeAlias = Callable[[Sequence[Any]], Any]
 """Operands' values -> the op's value."""
 
@@ -108,9 +107,7 @@ def function_of(op: BufferOp, beside: Operation | None = None) -> BufferFunction
     is_static = not any(has_dynamic_dims(tensor_of(operand.type)) for operand in op.operands)
     if is_elementwise(made) and (not is_static or made.ufunc() is not None):
         return _elementwise(made, len(op.inputs), call)
-    if is_static:
-        return _writing(made, len(op.inputs), call)
-    if _needs_no_sizes(made):
+    if is_static or _needs_no_sizes(made):
         return _writing(made, len(op.inputs), call)
     return _sized(op, call)
 
@@ -121,9 +118,8 @@ def _calls_beside(beside: Operation) -> Call:
     def call(name: str, operands: Sequence[Any]) -> Any:
         nonlocal found
         if found is None:
-            from xla_emitters.runtime.reference.reference import (
-                call_beside,  # imported here: most ops apply no computation
-            )
+            # Imported here: most ops apply no computation.
+            from xla_emitters.runtime.reference.reference import call_beside
 
             found = call_beside(beside)
         return found(name, operands)

@@ -33,7 +33,9 @@ from xla_emitters.errors import DataError
 from xla_emitters.library import call as call_library
 from xla_emitters.library.arguments import top_key
 from xla_emitters.rewrite.kernel_pass import refusal
-from xla_emitters.runtime.ral.buffer_ops import BufferFunction, function_of, print_array
+from xla_emitters.runtime.numpy_calls import BufferFunction
+from xla_emitters.runtime.plain_ops import print_array
+from xla_emitters.runtime.ral.buffer_ops import function_of
 
 STAGE = "ral"
 

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.errors import InternalError, ToolError, UsageError
 from xla_emitters.lowering.convert_ids_to_calls import ConvertIdsToCallsPass
+from xla_emitters.lowering.llvm_ir.spelling import escaped
 from xla_emitters.lowering.toolchain import toolchain, tools
 from xla_emitters.lowering.toolchain.machine_code import assemble, disassemble
 from xla_emitters.lowering.toolchain.toolchain import compile_to_llvm_ir, compile_to_ptx, compile_to_ptx_by_steps
@@ -162,7 +163,7 @@ def test_every_kernel_has_its_entry(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     whole = compile_to_ptx(ready(PLAIN.format(name="f") + PLAIN.format(name="g")), "sm_90", here())
     f, g = (whole.index(f".visible .entry {name}(") for name in "fg")
     lacking = tmp_path / "answer"
-    lacking.write_text(f'assembly = "{toolchain._escape(whole[:f] + whole[g:])}"')
+    lacking.write_text(f'assembly = "{escaped((whole[:f] + whole[g:]).encode())}"')
     monkeypatch.setenv(
         "XLA_EMITTERS_MLIR_OPT", fake_tool(tmp_path, "mlir-opt", f"{SAYS_22}cat > /dev/null; cat {lacking}")
     )
@@ -333,4 +334,4 @@ def test_strings_survive_the_way_through_mlir() -> None:
     printed = r'gpu.binary @k [#gpu.object<#t, assembly = "a\22b\\c\0A\09d">]'
     assert toolchain._assembly_of(printed) == 'a"b\\c\n\td'
     assert toolchain._assembly_of("module {}") == ""
-    assert toolchain._escape('a"b\\c\né') == r"a\22b\5Cc\0A\C3\A9"
+    assert escaped('a"b\\c\né'.encode()) == r"a\22b\5Cc\0A\C3\A9"

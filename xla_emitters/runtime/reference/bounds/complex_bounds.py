@@ -90,7 +90,7 @@ def _extreme(opcode: str, one: Bounds, other: Bounds) -> Bounds:
 def product(one: Bounds, other: Bounds, *, is_outward: bool = False) -> Bounds:
     """(a + bi)(c + di) from the intervals of the parts: ac - bd and ad + bc, each product and sum rounded once."""
     (a, b), (c, d) = one.parts, other.parts
-    outer: Callable[[Bounds], Bounds] = outward if is_outward else _as_it_is
+    outer: Callable[[Bounds], Bounds] = outward if is_outward else lambda bounds: bounds
 
     def times(x: Bounds, y: Bounds) -> Bounds:
         values = [p * q for p in x.ends for q in y.ends]
@@ -100,10 +100,6 @@ def product(one: Bounds, other: Bounds, *, is_outward: bool = False) -> Bounds:
     ac, bd, ad, bc = times(a, c), times(b, d), times(a, d), times(b, c)
     real = outer(_settled_or_unknown(ac.low - bd.high, ac.high - bd.low))
     return joined(real, outer(_settled_or_unknown(ad.low + bc.low, ad.high + bc.high)))
-
-
-def _as_it_is(bounds: Bounds) -> Bounds:
-    return bounds
 
 
 def _settled_or_unknown(low: Array, high: Array) -> Bounds:

@@ -62,7 +62,7 @@ def bounds_of_contraction(op: ContractingOp, operands: Sequence[Bounds], evaluat
         factors.append(bounds)
     x, y = factors
     with np.errstate(all="ignore"):
-        value = evaluate([bounds.low for bounds in operands]) if not _are_finite(operands) else None
+        value = evaluate([bounds.low for bounds in operands]) if not are_finite(*operands) else None
         bounds_of = partial(sums_of_products, partial(_contracted, op), terms=terms, shape=dims_of(op.result))
         if held.kind is Kind.FLOAT:
             return converted(bounds_of([(1, x, y)], value=value), held, result)
@@ -72,13 +72,10 @@ def bounds_of_contraction(op: ContractingOp, operands: Sequence[Bounds], evaluat
         return joined(real, bounds_of([(1, a, d), (1, b, c)], value=parts[1]))
 
 
-def _are_finite(operands: Sequence[Bounds]) -> bool:
-    return all(
-        bool(np.isfinite(end).all())
-        for bounds in operands
-        for end in bounds.ends
-        if is_float(end.dtype) or end.dtype.kind == "c"
-    )
+def are_finite(*given: Bounds) -> bool:
+    """Whether no element may be infinite or NaN."""
+    ends = (end for bounds in given for end in bounds.ends if is_float(end.dtype) or end.dtype.kind == "c")
+    return all(bool(np.isfinite(end).all()) for end in ends)
 
 
 def sums_of_products(

@@ -15,12 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from xla_emitters import library
 from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.called import arrays_of
 from xla_emitters.dialects.hlo.contractions import ContractingOp
 from xla_emitters.dialects.hlo.library_calls import library_call_of
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
@@ -29,7 +30,7 @@ from xla_emitters.library.cublas import rounds_to_tf32
 from xla_emitters.library.gemm import activated, held_type
 from xla_emitters.runtime.reference.bounds.contraction_bounds import Contract, sums_of_products
 from xla_emitters.runtime.reference.bounds.elementwise_bounds import converted
-from xla_emitters.runtime.reference.bounds.reduction_bounds import taken
+from xla_emitters.runtime.reference.bounds.reduction_bounds import anything, taken
 from xla_emitters.runtime.reference.bounds.sums import around, smallest, unit_of
 from xla_emitters.runtime.reference.tolerance import (
     Bounds,
@@ -45,17 +46,7 @@ from xla_emitters.runtime.reference.tolerance import (
 Evaluate = Callable[[Sequence[Array]], Any]
 
 _EXACT = frozenset(
-    (
-        "sort",
-        "top_k",
-        "random_bits",
-        "random_numbers",
-        "random_state",
-        "permutation_of_pivots",
-        "pass_through",
-        "allocate",
-        "device_id",
-    )
+    "sort top_k random_bits random_numbers random_state permutation_of_pivots pass_through allocate device_id".split()
 )
 """Functions that round nothing."""
 
@@ -75,10 +66,11 @@ def bounds_of_library_call(op: HloOp, operands: Sequence[Bounds], evaluate: Eval
     are_known = all(bounds.is_point for bounds in operands)
     is_whole = all(element_of(leaf).kind not in (Kind.FLOAT, Kind.COMPLEX) for leaf in leaf_types(op.result.type))
     if are_known and (name in _EXACT or (is_whole and name in ("gemm", "convolution"))):
-        parts = list(map(point, _listed(evaluate([bounds.low for bounds in operands]))))
+        parts = list(map(point, arrays_of(evaluate([bounds.low for bounds in operands]))))
         return parts[0] if is_array(op.result.type) else tuple(parts)
     with np.errstate(all="ignore"):
-        parts = _BOUNDS.get(name, _nothing_known)(op, config, operands, evaluate)
+        known = _BOUNDS.get(name)
+        parts = known(op, config, operands, evaluate) if known else anything(leaf_types(op.result.type))
     return parts[0] if is_array(op.result.type) else tuple(parts)
 
 
@@ -106,12 +98,6 @@ def _cut_to_tf32(bounds: Bounds) -> Bounds:
         )
 
 
-def _nothing_known(
-    op: HloOp, config: Mapping[str, Any], operands: Sequence[Bounds], evaluate: Evaluate
-) -> list[Bounds]:
-    return [everything(element_of(leaf).numpy, dims_of(leaf)) for leaf in leaf_types(op.result.type)]
-
-
 # ------------------------------------------------------------------------------------------------------------------- sorts
 
 
@@ -119,11 +105,11 @@ def _sorted(op: HloOp, config: Mapping[str, Any], operands: Sequence[Bounds], ev
     keys: list[Mapping[str, Any]] | None = config["keys"]
     dimension: int = config["dimension"]
     if not keys:
-        return _nothing_known(op, config, operands, evaluate)
+        return anything(leaf_types(op.result.type))
     numbers: list[int] = [key["operand"] for key in keys]
     if all(operands[number].is_point for number in numbers):
         # The order is certain, whatever the other operands are.
-        ends = [_listed(evaluate([bounds.ends[end] for bounds in operands])) for end in range(2)]
+        ends = [arrays_of(evaluate([bounds.ends[end] for bounds in operands])) for end in range(2)]
         return [settled(low, high) for low, high in zip(*ends, strict=True)]
     first = numbers[0]
     found = [_of_row(bounds, dimension) for bounds in operands]
@@ -160,12 +146,8 @@ def _first_k(op: HloOp, config: Mapping[str, Any], operands: Sequence[Bounds], e
     last = np.broadcast_to(np.asarray(key.low.shape[-1] - 1, positions), shape)
     if not _has_order(key):
         return [everything(values, shape), Bounds(np.zeros_like(last), last)]
-    low, high = (_listed(evaluate([end]))[0] for end in key.ends)
+    low, high = (arrays_of(evaluate([end]))[0] for end in key.ends)
     return [settled(low, high), Bounds(np.zeros_like(last), last)]
-
-
-def _listed(value: Any) -> list[Array]:
-    return list(cast("tuple[Array, ...]", value)) if isinstance(value, tuple) else [value]
 
 
 # ---------------------------------------------------------------------------------------------------------- sums of products
@@ -178,7 +160,7 @@ def _products(op: HloOp, config: Mapping[str, Any], operands: Sequence[Bounds], 
     main = element_of(leaves[0])
     held = held_type(main.name)
     if held.kind not in "fc":
-        return _nothing_known(op, config, operands, evaluate)
+        return anything(leaf_types(op.result.type))
     row = dtype({"float32": "f32", "float64": "f64", "complex64": "c64", "complex128": "c128"}[held.name])
     given = {
         name: converted(bounds, element_of(operand), row)
@@ -198,23 +180,17 @@ def _products(op: HloOp, config: Mapping[str, Any], operands: Sequence[Bounds], 
         (a, b), (c, d) = x.parts, y.parts
         found = joined(sums([(1, a, c), (-1, b, d)]), sums([(1, a, d), (1, b, c)]))
         plain = set(given) == set(pair) and config.get("alpha", [1, 0]) == [1, 0] and config["epilogue"] == "DEFAULT"
-        return [converted(found, row, main) if plain else everything(main.numpy, shape), *_rest(leaves[1:])]
+        return [converted(found, row, main) if plain else everything(main.numpy, shape), *anything(leaves[1:])]
     value, aux, largest = _after(config, given, sums([(1, x, y)]), shape)
     if "d_scale" in given:
         value = _scaled(value, given["d_scale"])
         limit = held.type(info(main.numpy).max)
         value = taken(value, lambda end: np.clip(end, -limit, limit))
     done = {"aux": aux, "amax": largest}
-    found = [
-        converted(done.get(name, value), row, element_of(leaf)) if name != "workspace" else None
+    return [  # a workspace is unknown: nothing reads it
+        anything([leaf])[0] if name == "workspace" else converted(done.get(name, value), row, element_of(leaf))
         for name, leaf in zip(outputs, leaves, strict=True)
     ]
-    return [_rest([leaf])[0] if one is None else one for one, leaf in zip(found, leaves, strict=True)]
-
-
-def _rest(leaves: Sequence[Any]) -> list[Bounds]:
-    """Bounds of workspaces: unknown, since nothing reads them."""
-    return [everything(element_of(leaf).numpy, dims_of(leaf)) for leaf in leaves]
 
 
 def _contraction(config: Mapping[str, Any], pair: Sequence[str], shape: tuple[int, ...]) -> Contract:

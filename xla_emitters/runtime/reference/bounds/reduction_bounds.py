@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from xdsl.ir import Attribute
 
 from xla_emitters.dialects.hlo.base import HloOp, integers
 from xla_emitters.dialects.hlo.called import arrays_of
@@ -428,5 +429,10 @@ def _not_zero(sizes: Array) -> Array:
 
 def nothing_known(op: HloOp) -> Any:
     """The bounds of a result that may be anything: one array's, or a tuple of them."""
-    found = [everything(element_of(leaf).numpy, dims_of(leaf)) for leaf in leaf_types(op.result.type)]
+    found = anything(leaf_types(op.result.type))
     return found[0] if is_array(op.result.type) else tuple(found)
+
+
+def anything(leaves: Sequence[Attribute]) -> list[Bounds]:
+    """The bounds of arrays of these types that may be anything."""
+    return [everything(element_of(leaf).numpy, dims_of(leaf)) for leaf in leaves]

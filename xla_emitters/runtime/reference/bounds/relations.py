@@ -28,6 +28,7 @@ from xla_emitters.dialects.hlo.shape_ops import BroadcastOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of
 from xla_emitters.dtypes import Array, Kind, dtype
 from xla_emitters.graph.reduction_starts import combining_opcodes
+from xla_emitters.runtime.reference.bounds.contraction_bounds import are_finite
 from xla_emitters.runtime.reference.bounds.sums import around, growth, smallest, unit_of
 from xla_emitters.runtime.reference.tolerance import Bounds, floor_of, outward, ulps_of, widen
 
@@ -80,7 +81,7 @@ def _mean(op: DotOp, operands: Sequence[Bounds], found: Bounds) -> Bounds:
     quotient = _before_conversions(op.operands[0])
     total = _shares_of(quotient)
     same = total is not None and tuple(integers(total.dimensions)) == tuple(pairing.lhs_contracting)
-    if not same or op.held != dtype("f32") or not (shares.low >= 0).all() or not _are_finite(shares, values):
+    if not same or op.held != dtype("f32") or not (shares.low >= 0).all() or not are_finite(shares, values):
         return found
     terms = math.prod(dims_of(op.operands[0])[dim] for dim in pairing.lhs_contracting)
     unit = max(unit_of(element_of(value).numpy) for value in (op.operands[0], quotient))
@@ -104,10 +105,6 @@ def _mean(op: DotOp, operands: Sequence[Bounds], found: Bounds) -> Bounds:
     cut = outward(around(found.low.dtype, ends[0], ends[1], slack, np.zeros(shape, np.bool_)))
     low, high = np.maximum(found.low, cut.low), np.minimum(found.high, cut.high)
     return Bounds(np.where(low <= high, low, found.low), np.where(low <= high, high, found.high))
-
-
-def _are_finite(*given: Bounds) -> bool:
-    return all(bool(np.isfinite(end).all()) for bounds in given for end in bounds.ends)
 
 
 def _shares_of(value: SSAValue) -> ReduceOp | None:

@@ -14,10 +14,11 @@ Source: docs/reference/contracts "Numbers"; Higham, "Accuracy and Stability", 4.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
+from xla_emitters.dialects.hlo.called import arrays_of
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp, turns
 from xla_emitters.dialects.hlo.types import element_of
@@ -69,8 +70,7 @@ def bounds_of_scatter(
 def _in_order(op: ScatterOp, operands: Sequence[Bounds], evaluate: Evaluate, run: Run) -> list[Bounds]:
     """Update after update, in the reference's order."""
     if all(bounds.is_point for bounds in operands):
-        value = evaluate([bounds.low for bounds in operands])
-        return [point(part) for part in (cast("tuple[Array, ...]", value) if isinstance(value, tuple) else (value,))]
+        return list(map(point, arrays_of(evaluate([bounds.low for bounds in operands]))))
     return _carried(op, operands, run, is_outward=False)
 
 
