@@ -82,8 +82,3 @@ def test_bisect_names_llvm() -> None:
     assert "LLVM (behind the last of our passes, between llvm and ptx) changes results" in "\n".join(
         culprit_lines(culprit)
     )
-
-
-def test_without_a_fault_bisect_runs_both_and_finds_none() -> None:
-    program: Any = xe.compile(TEXT, record="none")
-    assert search_program(program, [X, Y]).culprit is None

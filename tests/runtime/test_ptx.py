@@ -104,18 +104,6 @@ def test_transposes_make_no_more_accesses_than_xlas(name: str) -> None:
         assert min(map(access_bytes, made)) >= min(map(access_bytes, given))
 
 
-@needs(*PTX)
-def test_gelu_moves_eight_bytes_at_once() -> None:
-    """Four bf16 in one load and four in one store: nothing else touches global memory."""
-    (kernel,) = compiled(GELU, "h200").kernels
-    accesses = [line.split()[0] for line in body(kernel.ptx) if re.match(r"(ld|st)\.global", line)]
-    load, store = accesses
-    # Through the read-only path, since the parameter is invariant.
-    assert load.startswith("ld.global.nc.")
-    assert store.startswith("st.global.")
-    assert access_bytes(load) == access_bytes(store) == 8
-
-
 @needs(*SASS)
 def test_neighbours_are_added_to_memory_by_one_instruction() -> None:
     """Four f32 on sm_90; since the old values are not used it is a reduction."""

@@ -18,10 +18,6 @@ LONG = [path for path in EXAMPLES if path.stem in ("multiply_f64", "not_pred")]
 LARGE = [*LONG, *(path for path in EXAMPLES if path.stem == "gelu")]
 
 
-def test_there_are_nine() -> None:
-    assert len(EXAMPLES) >= 9
-
-
 @pytest.mark.parametrize("path", but_long(EXAMPLES, LONG), ids=lambda path: path.stem)
 def test_every_stage_of_sampled_blocks(path: Path) -> None:
     """16 blocks, the first and the last among them: what they write is right, bit by bit. (The stage hlo has no blocks.)"""
