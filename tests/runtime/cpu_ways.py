@@ -1,7 +1,5 @@
 """Programs with unknown sizes as a CPU computes them, by machine code or by NumPy; a test module that imports this needs llvmlite."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

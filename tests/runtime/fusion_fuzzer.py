@@ -22,8 +22,6 @@ What is drawn is limited by what the reference can judge. A value records how it
     ROUGH  within some ulps: tanh, exp, power ...                                  only what keeps order (+ - * max, moves, select)
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Iterable, Sequence

@@ -9,8 +9,6 @@ A mutation that does not change the results of a whole grid must be *proved* har
 * it is the padding of a read that is in bounds, or the start of a vector that is completely overwritten by inserts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Programs with unknown sizes called from C: the calls and numbers of the host program, and the refusals of a run from Python."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

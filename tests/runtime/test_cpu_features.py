@@ -3,8 +3,6 @@
 All programs at more CPUs: `make cpu-features`.
 """
 
-from __future__ import annotations
-
 import platform
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Programs with unknown sizes as machine code of this CPU: JAX's recorded values, NumPy's values at boundaries, and what computes them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """Modules that the real XLA partitioned for 4 and 8 GPUs, run on all of them here: JAX's own results on each device."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

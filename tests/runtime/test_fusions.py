@@ -1,7 +1,5 @@
 """Programs with fusions give the same bits as without: tests/corpus/fusions at three shapes, and variants by sizes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Programs of tests/corpus/library: convolutions are library calls in the table's layouts; sorts, top-k and random bits have JAX's bits."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import Any

@@ -4,8 +4,6 @@ the stage where it is, and `bisect` says that LLVM is to blame, and between whic
 A fault must change a result's bits on these inputs. Where a kernel calls libdevice (SILU's exponential) it must leave the ops' bounds.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

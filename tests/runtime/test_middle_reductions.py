@@ -1,7 +1,5 @@
 """Reductions of dimensions in the middle of an array, as machine code of this CPU, against NumPy: one pass, without a transpose."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@
 Triton off.
 """
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -3,8 +3,6 @@
 Expected values come from NumPy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

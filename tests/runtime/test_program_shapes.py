@@ -1,7 +1,5 @@
 """Shapes that do not fit a program: each gives a message that names the argument, the symbol or the op, and nothing is computed."""
 
-from __future__ import annotations
-
 import itertools
 from functools import cache
 from pathlib import Path

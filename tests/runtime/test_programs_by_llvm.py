@@ -1,7 +1,5 @@
 """Programs with unknown sizes at the stages that LLVM makes: executed, checked, and a fault in what it made is named."""
 
-from __future__ import annotations
-
 import re
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """The last stage: PTX that ptxas accepts for every architecture, and that is no worse than XLA's for GELU."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """The examples at full size: sampled blocks at every stage, and all blocks at one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Transposes of unknown size through tiles of shared memory: the bits of NumPy's transpose at every stage, at sizes around a tile's."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fusions that the real XLA gives to Triton (`tests/corpus/triton`): the parts that they are split into, and their values."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Triton's kernels for Hopper and Blackwell as the real XLA makes them: `wgmma`, `tcgen05`, tensor maps, softmax; run, against NumPy."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from functools import cache

@@ -2,8 +2,6 @@
 a package with entry points, made of the code in docs/plugins.md.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

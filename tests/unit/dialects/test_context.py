@@ -1,7 +1,5 @@
 """Reading IR: every dialect is known, and every failure has a place."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest

@@ -1,7 +1,5 @@
 """Locations: fused without repeats, printed in words, and given to ops without one."""
 
-from __future__ import annotations
-
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import FileLineColLoc, FusedLoc, IntAttr, IntegerAttr, NameLoc, StringAttr, UnknownLoc, i1
 from xdsl.ir import Block, Region

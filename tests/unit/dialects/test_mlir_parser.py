@@ -1,7 +1,5 @@
 """The parser reads what xDSL's refuses. When a call of xDSL's parser does not fail any more, xDSL has caught up."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 

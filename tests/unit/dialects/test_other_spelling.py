@@ -1,7 +1,5 @@
 """The second seed document's listings in the spelling of 2020, with their `...` filled in; and the newer spelling of XLA's logs."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Texts of ops with a declarative format are those that xDSL's own code prints."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.irdl.declarative_assembly_format import FormatProgram
 

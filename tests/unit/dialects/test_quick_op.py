@@ -1,7 +1,5 @@
 """Our ops behave as xDSL's own do: the same program of edits, on ops of its classes and of ours, ends in the same state."""
 
-from __future__ import annotations
-
 import gc
 import random
 import weakref

@@ -1,7 +1,5 @@
 """Values are defined where they are used; the message says where they are not."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.dialects.builtin import (
     FileLineColLoc,

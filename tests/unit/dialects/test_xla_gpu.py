@@ -1,7 +1,5 @@
 """The `xla_gpu` ops: their text, their rules, what they fold to, what they do."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The code of elements: it computes what the op means (run on the CPU executor), is not duplicated, and has locations."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The entry point of emission: which emitter takes a fusion, and the error if none does."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path

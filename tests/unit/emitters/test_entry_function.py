@@ -1,7 +1,5 @@
 """The entry function: arguments, attributes, ids, and how wide an index is."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.dialects.builtin import ModuleOp, UnknownLoc
 

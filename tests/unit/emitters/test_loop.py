@@ -1,7 +1,5 @@
 """The loop emitter: what its FileCheck files do not show. (One loop, one call, all values before the first insert: `two_results.hlo`.)"""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 

@@ -1,7 +1,5 @@
 """The partitioner: which instructions share a function. Graphs are the seed's, and ones whose answer follows from its two criteria."""
 
-from __future__ import annotations
-
 import random
 import time
 

@@ -1,7 +1,5 @@
 """The transpose emitter: what it accepts, its refusals, and how its two loops are built."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute

@@ -1,7 +1,5 @@
 """Tiles of a transpose, by enumeration: every element is read once, written once, and keeps its place in the tile in between."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """XLA's optimized module of a text: inputs, outputs, and errors for text that XLA refuses."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -2,8 +2,6 @@
 verified StableHLO that still answers them.
 """
 
-from __future__ import annotations
-
 import pytest
 from long_lists import but_long
 from runtime.planted_faults import Fault, planted

@@ -1,7 +1,5 @@
 """Instructions of ENTRY beside fusions: constants and bitcasts move into the fusions that use them, copies become fusions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Which loops a kernel runs, and that the module's values do not change by a bit."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which instruction is the hero, rule by rule. XLA's choice for real fusions: tests/runtime/test_corpus.py."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.dialects.hlo.computation import ComputationOp

@@ -1,7 +1,5 @@
 """The maps of a fusion say exactly which elements depend on which: checked by changing one element after another."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """Launch dimensions and work-item maps: the seed's, XLA's known figures, and by enumeration that every element is visited once."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

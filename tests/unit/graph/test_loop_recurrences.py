@@ -1,7 +1,5 @@
 """What ends a loop, found through fusions and calls; one that will run too long is refused after few iterations."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Sequence
 from itertools import product

@@ -1,7 +1,5 @@
 """How many steps one kernel does: counted by hand, and by the loads that the executor sees."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Reductions as three dims in the order of memory, which of them are heroes, and which of a fusion's share blocks."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which fusions are refused before any emitter is asked, and not changed by passes on HLO."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.dialects.hlo.computation import FusionOp

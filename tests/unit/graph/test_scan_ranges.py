@@ -1,7 +1,5 @@
 """Which computations are scans: trees of windows, of interleaved sums, and what differs from one in one place."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

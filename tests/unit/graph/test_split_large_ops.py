@@ -1,7 +1,5 @@
 """disc-split-large-ops on programs: names stay unique, which is verified after each pass on HLO."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.dialects.context import parse_ir

@@ -1,7 +1,5 @@
 """Reductions in several kernels: the lengths that XLA chooses, unchanged values, and what is not split."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp

@@ -1,7 +1,5 @@
 """Scatters that cannot update in place: two fusions, of which the second updates what the first has written."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

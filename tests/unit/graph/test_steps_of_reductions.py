@@ -1,7 +1,5 @@
 """Which pairs of reductions are one reduction of rows, and that their kernel's values are NumPy's."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The candidates for what a thread of a loop kernel computes: which there are, and that each visits every element once."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import product
 from math import prod

@@ -1,7 +1,5 @@
 """Transposes, normalised and classified: expected values are computed by hand from the rules, or are XLA's for real fusions."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

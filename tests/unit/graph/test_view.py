@@ -1,7 +1,5 @@
 """The fusion view."""
 
-from __future__ import annotations
-
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp
 from xla_emitters.graph.view import FusionView, view_of
 from xla_emitters.text.hlo import parse_hlo

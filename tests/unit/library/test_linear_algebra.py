@@ -1,7 +1,5 @@
 """Factorizations: what the factors give when multiplied, in LAPACK's forms."""
 
-from __future__ import annotations
-
 import math
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """Lines through LLVM: the code is the same with and without, by every way to PTX, and each instruction names its op."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The compiler: its result for a module, its trace, and its errors when a pass fails."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A module's equal kernels take the passes once; what they become is what each becomes by itself."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.pipelines import compiler

@@ -1,7 +1,5 @@
 """The cache: which programs it returns, which it does not, and that damaged files on disk are only misses."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 from pathlib import Path

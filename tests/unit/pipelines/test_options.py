@@ -1,7 +1,5 @@
 """Options of a compilation: the keywords of `compile` are the fields of `CompileOptions`; unknown names are refused."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import pytest

@@ -1,7 +1,5 @@
 """A kernel that a person wrote takes the place of a compiled one: the passes go on from it, and `check` and `bisect` judge it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Library calls: the operations and bytes of each, and which peak of the data sheet it is held against."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Collectives: bytes on the wire by hand, bounds from the stated figures, and when they run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Conditions of `--fail-on`: which hold, and that anything but comparisons of fields is a usage error."""
 
-from __future__ import annotations
-
 import pytest
 from unit.pricing.example import EXAMPLE
 

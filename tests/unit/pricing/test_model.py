@@ -1,7 +1,5 @@
 """The model: each bound from given figures, worked out by hand; the order of kernels where it is known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Costs as text: short, aligned, complete."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from unit.pricing.example import EXAMPLE

@@ -1,7 +1,5 @@
 """Machine code as a thread executes it: listings in nvdisasm's form, counted by hand; and a kernel that ptxas made."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Sectors of kernels whose accesses can be counted by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

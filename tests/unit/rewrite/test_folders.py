@@ -1,7 +1,5 @@
 """Folds against NumPy, by enumeration: a fold is what the op computes, or there is none."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import struct

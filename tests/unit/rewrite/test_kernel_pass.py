@@ -1,7 +1,5 @@
 """Remarks: what a pass declined. Passes that depend on the GPU: its name is an option on the command line."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp

@@ -1,7 +1,5 @@
 """A module in another is its own scope: what passes make of a kernel does not depend on the modules around and beside it."""
 
-from __future__ import annotations
-
 import textwrap
 
 from unit.dialects.mlir_opt import mlir_reads

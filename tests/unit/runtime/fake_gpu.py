@@ -1,7 +1,5 @@
 """Programs for the fake CuPy, and a fixture that installs it in place of the real one."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Arrays at the boundary: bit patterns, `.npz` files, and errors for arrays that do not fit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

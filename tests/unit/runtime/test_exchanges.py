@@ -1,7 +1,5 @@
 """Permutes of slices, and ragged exchanges, on all devices of a run: against NumPy."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

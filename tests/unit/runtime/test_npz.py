@@ -1,7 +1,5 @@
 """Arrays in files are checked by their headers: an array that does not fit is refused before its data is unpacked."""
 
-from __future__ import annotations
-
 import io
 import struct
 import tracemalloc

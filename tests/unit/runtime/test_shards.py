@@ -1,7 +1,5 @@
 """Parts of whole arrays: `sharding=` against JAX's own text and the parts written by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

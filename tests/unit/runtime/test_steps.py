@@ -3,8 +3,6 @@
 Kernels are compiled from one module of small fusions and given the slots of programs that are written down here.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Protobuf's text format: what its specification allows, and where a fault is."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

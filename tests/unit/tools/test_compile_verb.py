@@ -1,7 +1,5 @@
 """`xla-emitters compile`: stages, targets, JSON, dumps, and the errors for inputs that it refuses."""
 
-from __future__ import annotations
-
 import json
 import re
 from functools import partial

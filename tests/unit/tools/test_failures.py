@@ -1,7 +1,5 @@
 """How failures leave a command: a message, an exit code, a reproducer for our own bugs, and never a traceback."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """`lsp` over the protocol, as an editor speaks it: a fault has its place, a name its definition, an instruction its shape and price."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

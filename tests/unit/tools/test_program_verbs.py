@@ -1,7 +1,5 @@
 """The verbs on a program in StableHLO: runs at several sizes with one compilation, stages, reports, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

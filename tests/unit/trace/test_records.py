@@ -1,7 +1,5 @@
 """The trace: looked up by stage or pass, diffed, counted."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Canonical forms of `arith` against NumPy, over every value of the operands."""
 
-from __future__ import annotations
-
 import itertools
 
 import ml_dtypes

@@ -4,8 +4,6 @@ An unsigned loop, a conversion that rounds otherwise than to nearest even, a div
 drops one of the first two, numbers change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Kernels of one fusion are compared bit by bit, by elements, whatever their launches; a kernel that is wrong anywhere is found."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The choice by price: the cheapest candidate, unless it gains too little or computes something else; the default stays XLA's choice."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Kernels that read rows once are compared with NumPy on some of their rows; one that computes something else is found."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp

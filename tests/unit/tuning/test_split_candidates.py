@@ -1,7 +1,5 @@
 """Skinny reductions in parts, by price: chosen where two kernels are faster, and only if their results are those of one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """Groups of devices: the forms of text, and what they are groups of. Values written by hand after XLA's collective_ops_utils.h."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.dialects.hlo.device_groups import devices_of, groups_of, pairs_of

@@ -1,7 +1,5 @@
 """Ops that move elements: values against NumPy, maps against values by visiting every element, rules against what must be refused."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

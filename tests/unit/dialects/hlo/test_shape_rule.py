@@ -1,7 +1,5 @@
 """Shape rules against the shapes that JAX and NumPy give: over ints of types and of values, over sizes, and as code that is executed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Every op of the `nvvm` dialect keeps its meaning through our text and back, as MLIR 22 sees it."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

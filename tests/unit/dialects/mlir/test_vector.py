@@ -1,7 +1,5 @@
 """What the `vector` dialect has besides xDSL's ops, and that vector ops on tensors have no side effects."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.traits import get_effects
 

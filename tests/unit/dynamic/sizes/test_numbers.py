@@ -1,7 +1,5 @@
 """Arithmetic on sizes: repeated expressions are computed once, unless more is known the second time."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Sizes of programs: names from JAX's text, every dimension known, guards that are checked before anything is computed."""
 
-from __future__ import annotations
-
 from functools import cache
 from time import process_time
 from typing import Any

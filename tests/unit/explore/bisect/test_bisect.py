@@ -1,7 +1,5 @@
 """Which pass, element, thread and op are named; that a right compiler is not blamed; faults that the ends of stages do not show."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any

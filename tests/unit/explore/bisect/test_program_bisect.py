@@ -1,7 +1,5 @@
 """Programs with unknown sizes: a wrong pass of each list is named, with its element and its op; a right compiler is not blamed."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path

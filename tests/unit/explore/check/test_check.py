@@ -1,7 +1,5 @@
 """Which stages may differ in bits from the one before, what is refused, which kernel and pass is blamed for wrong numbers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """`check` of files, texts and programs that were compiled before."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from runtime.small_programs import GELU

@@ -1,7 +1,5 @@
 """`bisect` and `bundle` of modules for several devices, and what is wrong with inputs for them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

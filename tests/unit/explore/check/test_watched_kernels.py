@@ -1,7 +1,5 @@
 """Each kernel of a program has a verdict of its own, and a wrong one is named, even if later kernels hide its effect."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

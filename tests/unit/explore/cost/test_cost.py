@@ -1,7 +1,5 @@
 """The cost of a module beside the other choice of its kernels, and the next step that follows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Launches of programs with unknown sizes, priced: what they move and execute follows from the sizes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

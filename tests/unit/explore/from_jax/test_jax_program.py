@@ -1,7 +1,5 @@
 """JAX functions as programs: trees in and out, what JAX drops and converts, its stages, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """PyTorch modules as programs: what goes in and comes out, names of sizes, what is refused and where, and that PyTorch stays as it is."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Control flow as the page draws it: blocks and branches that xDSL, LLVM and our reader of PTX find; in Chromium, at the right places."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -2,8 +2,6 @@
 In a browser: a click highlights the related lines.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,7 +1,5 @@
 """What `reduce` leaves: only what the question needs, always HLO, never more than it was given; and what it refuses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

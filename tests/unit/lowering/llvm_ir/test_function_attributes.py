@@ -1,7 +1,5 @@
 """Attributes of functions and parameters in LLVM IR; `test_printer.py` compares whole functions with mlir-translate."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.dialects.builtin import DictionaryAttr
 

@@ -1,7 +1,5 @@
 """`.loc` read back: places of instructions, the rules for those that LLVM leaves out, and the text without line information."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.lowering.toolchain.ptx_lines import PtxLine, instruction_at, read_lines

@@ -1,7 +1,5 @@
 """SASS by the lines of PTX: what ptxas records, and what it omits where it packs two halves into one instruction."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

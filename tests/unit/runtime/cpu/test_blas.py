@@ -1,7 +1,5 @@
 """Products by BLAS at drawn dimension numbers, against NumPy's einsum."""
 
-from __future__ import annotations
-
 import ctypes
 import random
 from string import ascii_letters

@@ -1,7 +1,5 @@
 """Loops that machine code runs, against the same loops in NumPy; and steps written by hand, against the same steps one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from itertools import count, product

@@ -1,7 +1,5 @@
 """Rows that threads share are called once each, in every run, by any number of callers; a loop of them is one call, as in NumPy."""
 
-from __future__ import annotations
-
 import ctypes
 import subprocess
 import sys

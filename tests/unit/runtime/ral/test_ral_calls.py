@@ -1,7 +1,5 @@
 """The runtime's functions by name, against NumPy in double precision; convolutions against sums over all pairs of places and points."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from itertools import product

@@ -1,7 +1,5 @@
 """Known results of a computation are reused only for the same text and the same bits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

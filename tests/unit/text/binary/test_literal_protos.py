@@ -1,7 +1,5 @@
 """Arguments in HLO snapshots: literals that XLA itself wrote, of every element type."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Binary forms of programs, made by JAX: read to the numbers of JAX on the CPU; damaged ones end in a message."""
 
-from __future__ import annotations
-
 import faulthandler
 import gzip
 import io

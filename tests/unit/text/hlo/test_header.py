@@ -1,7 +1,5 @@
 """The module's attributes and tables, and the errors if they do not fit the entry."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.dialects.builtin import StringAttr
 

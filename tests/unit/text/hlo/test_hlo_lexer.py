@@ -1,7 +1,5 @@
 """Tokens: their kinds, texts and positions."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.errors import ParseError

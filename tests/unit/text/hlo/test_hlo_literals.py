@@ -1,7 +1,5 @@
 """Literals: values against NumPy, bit patterns, ranges, and text that reads back as the same bits."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

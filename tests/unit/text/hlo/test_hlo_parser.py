@@ -1,7 +1,5 @@
 """The grammar of modules, computations and instructions; locations; and the errors for wrong input."""
 
-from __future__ import annotations
-
 import random
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Calls in LLVM IR: intrinsics, functions, inline assembly; values by hand from LLVM's and PTX's references, or NumPy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from unit.text.llvm_ir.one_function import executed

@@ -1,7 +1,5 @@
 """Constants of LLVM IR as bits, values and bytes; expected from IEEE 754 and the language reference."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from unit.text.llvm_ir.one_function import BF16, executed

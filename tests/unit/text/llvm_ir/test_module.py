@@ -1,7 +1,5 @@
 """Whole texts of LLVM IR: functions, metadata, attributes, control flow; and what is refused, with its place."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import FusedLoc

@@ -1,7 +1,5 @@
 """Barriers of some threads, `mbarrier`, and copies that complete them: who waits, who has arrived, what is ordered."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from unit.text.ptx.one_instruction import HEAD

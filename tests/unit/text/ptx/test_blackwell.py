@@ -3,8 +3,6 @@
 Rounding by given bits, `clusterlaunchcontrol`, `st.bulk`, `multimem`, rows of tensor maps.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """Clusters of several blocks: their registers, shared memory of other blocks, barriers, races between blocks."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`mma`, `ldmatrix`, `stmatrix`, `movmatrix`: the fragments of the ISA's figures, products by NumPy of small integers, which are exact."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

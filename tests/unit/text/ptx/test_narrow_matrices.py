@@ -3,8 +3,6 @@
 Products by NumPy and ml_dtypes of numbers whose sums are exact; places by the ISA's figures and the layouts of CUTLASS.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """Control flow, memory and functions of PTX, by what kernels compute."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from unit.text.ptx.one_instruction import HEAD, executed, kernel_text

@@ -1,7 +1,5 @@
 """`mma.sp`: products by matrices half of whose elements are zero, and `wmma`; by NumPy of small integers, which are exact."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from unit.text.ptx.one_instruction import HEAD

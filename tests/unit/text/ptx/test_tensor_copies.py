@@ -1,7 +1,5 @@
 """Copies of boxes by tensor maps: which elements, where under a swizzle, what lies outside; maps that a kernel changes; updates."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """`tcgen05`: tensor memory allocated, stored, loaded and copied to; products of all kinds against NumPy; what is refused, and races."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ Shared memory is filled as the ISA's figures show it: under a swizzle of W bytes
 chunk c ^ (r * W // 128 % (W // 16)) would be.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

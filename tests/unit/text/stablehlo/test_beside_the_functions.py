@@ -1,7 +1,5 @@
 """What stands in a program's text beside its functions and does not change values: locations, ops of other dialects, shardings."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Functions and regions as computations: captured values, names, attributes, locations, the order of computations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, NameLoc, StringAttr

@@ -1,7 +1,5 @@
 """Algorithms of a dot: HLO's name for StableHLO's fields, and back."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.dialects.hlo.contractions import ALGORITHMS, DotOp

@@ -1,7 +1,5 @@
 """Programs in StableHLO that exchange arrays themselves, on all of their devices: against NumPy."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Sizes in MLIR's own dialects: pretty and generic forms, values, what is known of such sizes, and what is refused."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

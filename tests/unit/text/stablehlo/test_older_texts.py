@@ -1,7 +1,5 @@
 """MHLO, xla_hlo and MLIR's std dialect as they were printed from 2020 to 2022; values are NumPy's."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

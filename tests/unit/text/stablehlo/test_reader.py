@@ -1,7 +1,5 @@
 """Programs that check themselves."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The grammar of StableHLO text: pretty and generic forms mean the same; errors for wrong input, with their places."""
 
-from __future__ import annotations
-
 import random
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What other tools of MLIR write: aliases, resources, elided constants, declarations, files of several parts."""
 
-from __future__ import annotations
-
 import re
 
 import ml_dtypes

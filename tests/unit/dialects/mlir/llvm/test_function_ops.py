@@ -1,7 +1,5 @@
 """Functions, calls and globals: public unless marked otherwise, and called with the types that they are declared with."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.dialects.builtin import UnitAttr, f32
 from xdsl.ir import Block, Region

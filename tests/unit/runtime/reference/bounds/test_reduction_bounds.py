@@ -1,7 +1,5 @@
 """Bounds of reductions in any order: they admit the results of threads, and reject sums that miss an element."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes
