@@ -73,7 +73,7 @@ def test_ids_of_extent_one_are_not_in_the_map():
     assert str(work_item_map(LaunchDimensions((1, 1, 1), (1, 1, 1)), (1, 1), (1, 0), 1)) == "() -> (0, 0)"
 
 
-@pytest.mark.parametrize("unroll", [1, 2, 4])
+@pytest.mark.parametrize("unroll", [1, 2, 4, 8])
 @pytest.mark.parametrize(
     ("shape", "minor_to_major"),
     [

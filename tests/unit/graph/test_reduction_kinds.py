@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import xla_emitters as xe
-from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dtypes import dtype
 from xla_emitters.graph.entry import entry_of
@@ -28,7 +27,7 @@ from xla_emitters.text.hlo import parse_hlo
 def view(body: str) -> FusionView:
     add = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }"
     module = parse_hlo(f"{add}\nENTRY f {{\n{body}\n}}", "x.hlo")
-    return view_of(next(op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry))
+    return view_of(entry_of(module))
 
 
 def reduce(operand: str, result: str, dimensions: str) -> ReduceOp:

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.transposes import (
     TransposeDescription,
     describe_transpose,
@@ -20,7 +20,7 @@ from xla_emitters.text.hlo import parse_hlo
 
 def described(operand: str, result: str, dimensions: str) -> TransposeDescription | str:
     text = f"ENTRY f {{\n p = {operand} parameter(0)\n ROOT t = {result} transpose(p), dimensions={{{dimensions}}}\n}}"
-    view = view_of(next(op for op in parse_hlo(text).ops if isinstance(op, ComputationOp)))
+    view = view_of(entry_of(parse_hlo(text)))
     return describe_transpose(view.instructions[-1])
 
 
