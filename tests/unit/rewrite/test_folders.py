@@ -257,24 +257,7 @@ def test_extrema(op_type: type[Operation], nan_wins: bool):
         assert math.isnan(value(a, b)) == nan_wins
 
 
-PREDICATES = [
-    "false",
-    "oeq",
-    "ogt",
-    "oge",
-    "olt",
-    "ole",
-    "one",
-    "ord",
-    "ueq",
-    "ugt",
-    "uge",
-    "ult",
-    "ule",
-    "une",
-    "uno",
-    "true",
-]
+PREDICATES = "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true".split()
 
 
 @pytest.mark.parametrize("predicate", PREDICATES)
@@ -384,15 +367,12 @@ def test_constants_stand_first_in_the_function():
 
 
 def test_constants_before_what_they_are_taken_from_stay():
-    """0 - x is not x, and x - x is zero."""
+    """0 - x is not x."""
     block = Block(arg_types=[I32])
     zero = arith.ConstantOp(IntegerAttr(0, I32))
-    negated, nothing = arith.SubiOp(zero, block.args[0]), arith.SubiOp(block.args[0], block.args[0])
-    in_function(zero, negated, nothing, block=block)
+    negated = arith.SubiOp(zero, block.args[0])
+    in_function(zero, negated, block=block)
     assert fold_op(negated, ConstantPool(), None) is None
-    folded = fold_op(nothing, ConstantPool(), None)
-    assert folded is not None
-    assert constant_value(folded[0]) == IntegerAttr(0, I32)
 
 
 @pytest.mark.parametrize(
