@@ -27,9 +27,6 @@ def test_fusing_keeps_each_part_once_and_flattens():
     assert fuse_all((both, UNKNOWN, C, A)) == fuse_locations(both, C)
     assert fuse_all((A, UNKNOWN, A)) == A
     assert fuse_all(()) == UNKNOWN
-
-
-def test_unknown_adds_nothing():
     assert fuse_locations(UnknownLoc(), A) == A
     assert fuse_locations(A, UnknownLoc()) == A
     assert fuse_locations(A, A) == A

@@ -307,15 +307,10 @@ def test_a_loop_does_what_its_body_does():
     loud = op_of("xla_gpu.loop ()[%i] -> (%x) in #symbol {\ngpu.barrier\nxla_gpu.yield\n}")
     assert get_effects(loud) is None
     assert not is_speculatable(loud)
+    assert get_effects(op_of('"xla_gpu.pdl_wait"() : () -> ()')) is None
 
 
 def test_a_loop_without_iter_args_needs_no_yield():
     loop = op_of("xla_gpu.loop ()[%i] -> (%x) in #symbol {\n}")
     assert isinstance(loop, LoopOp)
     assert isinstance(loop.body.block.last_op, YieldOp)
-
-
-def test_the_ops_of_todays_xla_that_are_only_read():
-    text = in_function('"xla_gpu.pdl_wait"() : () -> ()\n"xla_gpu.pdl_launch_dependents"() : () -> ()')
-    assert print_ir(parse_ir(print_ir(parse_ir(text)))) == print_ir(parse_ir(text))
-    assert get_effects(op_of('"xla_gpu.pdl_wait"() : () -> ()')) is None
