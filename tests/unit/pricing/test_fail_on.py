@@ -63,13 +63,6 @@ def test_what_is_no_condition_is_refused(text: str) -> None:
     assert raised.value.exit_code == 2
 
 
-def test_the_nearest_field_is_named() -> None:
-    with pytest.raises(UsageError) as raised:
-        condition("register > 3")
-    assert "registers" in raised.value.help
-    assert {"spills", "time", "bound", "occupancy"} <= FIELDS.keys()
-
-
 def test_an_unknown_field_is_answered_with_the_fields() -> None:
     for name, meant in (("ocupancy", "did you mean 'occupancy'? fields: "), ("zzzz", "fields: ")):
         with pytest.raises(UsageError) as raised:
