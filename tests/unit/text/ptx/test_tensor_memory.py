@@ -8,8 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 from tools_here import here, needs
+from unit.text.ptx.one_instruction import run_checked
 
-from xla_emitters.errors import ExecutionError, XlaEmittersError
+from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check.any_ptx import PtxKernel, launch_of
 from xla_emitters.lowering.toolchain.machine_code import assemble
 from xla_emitters.text.ptx.ptx_parser import read_ptx
@@ -66,11 +67,7 @@ def run(
     whole = np.frombuffer(memory.ljust(SHARED, b"\0"), np.uint8).copy()
     numbers = [np.asarray(np.uint64(each)) for each in descriptors]
     arrays = [whole, np.ascontiguousarray(cells), np.zeros_like(cells), *numbers, np.asarray(np.uint32(what))]
-    how: dict[str, Any] = {"shared_bytes": SHARED}
-    verdict = kernel.check(arrays, launch_of("1x128")[0], **how)
-    if not verdict.ok:
-        raise ExecutionError("\n".join([verdict.summary, *verdict.details]), stage="simt")
-    return kernel.run(arrays, launch_of("1x128")[0], **how)[2]
+    return run_checked(kernel, arrays, launch_of("1x128")[0], shared_bytes=SHARED)[2]
 
 
 def image(chunks: np.ndarray, swizzle: int, along: bool = False) -> tuple[bytes, int]:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from unit.text.ptx.one_instruction import HEAD
+from unit.text.ptx.one_instruction import HEAD, run_checked
 from unit.text.ptx.test_matrices import TYPES, as_words
 
 from xla_emitters.dialects.mlir.mma_shapes import BITS, OF_INTEGERS, Wgmma
 from xla_emitters.dialects.mlir.tensor_maps import TensorMap
-from xla_emitters.errors import ExecutionError, XlaEmittersError
+from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check.any_ptx import PtxKernel, launch_of
 
 CODES = {0: 0, 128: 1, 64: 2, 32: 3}
@@ -104,10 +104,7 @@ def run(
     kernel = PtxKernel.read(HEAD.replace("sm_90", "sm_90a") + text, "w.ptx")
     given = [memory, fragments, d, np.uint64(da + (base << 49)), np.uint64(db + (len(of_a) >> 4))]
     arrays = [np.asarray(each) for each in given]
-    verdict = kernel.check(arrays, launch_of("1x128")[0], shared_bytes=SHARED)
-    if not verdict.ok:
-        raise ExecutionError("\n".join(verdict.details), stage="simt")
-    return kernel.run(arrays, launch_of("1x128")[0], shared_bytes=SHARED)[2]
+    return run_checked(kernel, arrays, launch_of("1x128")[0], shared_bytes=SHARED)[2]
 
 
 def a_places(count: int) -> tuple[np.ndarray, np.ndarray]:
