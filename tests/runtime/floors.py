@@ -62,7 +62,6 @@ def first_snippet() -> str:
     found = re.search(
         r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
     )
-    assert found is not None
     return found[1]
 
 

@@ -126,7 +126,6 @@ def bump_constant(op: Operation) -> None:
 
 def swap_operation(op: Operation) -> None:
     block = op.parent
-    assert block is not None
     new = SWAPS[op.name](op.operands[0], op.operands[1])
     block.insert_op_before(new, op)
     op.results[0].replace_all_uses_with(new.results[0])

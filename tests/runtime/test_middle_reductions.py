@@ -26,7 +26,6 @@ def reducing(body: str, results: str, t: str = "f32", start: str = "0.0") -> Pro
 
 
 def kernels(program: Program) -> list[str]:
-    assert program.compilation.cpu.lowering is not None
     return list(program.compilation.cpu.lowering.parameters)
 
 

@@ -75,7 +75,6 @@ def test_check_finds_a_fault_behind_the_last_pass() -> None:
 def test_bisect_names_llvm() -> None:
     program: Any = xe.compile(TEXT, record="none")
     culprit = search_program(program, [X, Y]).culprit
-    assert culprit is not None
     assert culprit.stage == "ptx"
     assert "LLVM (behind the last of our passes, between llvm and ptx) changes results" in "\n".join(
         culprit_lines(culprit)

@@ -171,7 +171,6 @@ def check_planted(
     assert not verdict.ok
     assert re.search(fault, verdict.summary), verdict.summary
     place = re.match(r"planted\.ptx:(\d+):", verdict.details[0])
-    assert place is not None
     assert planted.splitlines()[int(place[1]) - 1].strip().startswith(where)
 
 

@@ -122,7 +122,6 @@ def test_why_a_reduction_is_no_hero():
 )
 def test_two_steps_sum_what_one_does(shape: Reduction):
     """The first step's results are the second's operand, and its kept dims those of the whole."""
-    assert shape.split is not None
     first, second = shape.split.first, shape.split.second
     assert first.is_race_free
     assert second.is_race_free

@@ -32,7 +32,6 @@ def test_two_steps_are_one_reduction_of_rows() -> None:
     first, second = (op for op in view.instructions if isinstance(op, ReduceOp))
     assert two_steps_of(first) is None
     steps = two_steps_of(second)
-    assert steps is not None
     assert (steps.array, steps.first, steps.columns) == (view.parameters[0].result, first, 1024)
 
 

@@ -50,7 +50,6 @@ def test_what_is_put_is_got_from_memory_and_from_disk(directory: Path) -> None:
     put_program(Cache.of(PROGRAMS, read_settings()), "aa11", made)
     forgotten()
     got = get_program(Cache.of(PROGRAMS, read_settings()), "aa11")
-    assert got is not None
     assert got == made
     assert got.traces == made.traces
     assert got.trace["flat"].ir == made.trace["flat"].ir

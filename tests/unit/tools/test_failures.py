@@ -135,7 +135,6 @@ def work():
 sys.exit(ended(lambda: len(list(run_jobs([NamedWork("w", work)], 1, None, lambda *_: "")))))
 """
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         worker = Path(f"/proc/{process.stdout.readline().strip()}")
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == TERMINATED == 128 + signal.SIGTERM

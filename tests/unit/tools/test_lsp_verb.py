@@ -40,7 +40,6 @@ class Editor:
 
     def tell(self, method: str, params: Any, **more: Any) -> None:
         body = json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **more}).encode()
-        assert self.process.stdin is not None
         self.process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
         self.process.stdin.flush()
 

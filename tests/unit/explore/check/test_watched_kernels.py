@@ -58,7 +58,6 @@ class TakesMore(KernelPass):
         for each in [found for found in op.walk() if isinstance(found, arith.NegfOp)]:
             one = arith.ConstantOp(FloatAttr(1.0, f32))
             block = each.parent_block()
-            assert block is not None
             block.insert_ops_before([one, made := arith.SubfOp(each.operand, one.result)], each)
             each.result.replace_all_uses_with(made.result)
 

@@ -42,7 +42,6 @@ def gelu() -> tuple[Program, dict[str, Any], list[str]]:
 
 def unpacked(page: str, name: str) -> str:
     found = re.search(rf'<script type="text/plain" id="{name}">([^<]*)</script>', page)
-    assert found is not None
     return gzip.decompress(base64.b64decode(found[1])).decode()
 
 

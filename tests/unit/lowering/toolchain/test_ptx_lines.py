@@ -79,7 +79,6 @@ def test_what_line_information_added_is_taken_out() -> None:
 )
 def test_operands(line: str, wanted: tuple[str, tuple[str, ...], tuple[str, ...]]) -> None:
     found = instruction_at(line)
-    assert found is not None
     assert (found.opcode, found.written, found.read) == wanted
 
 

@@ -204,7 +204,6 @@ def _read(data: bytes) -> str | None:
     faulthandler.disable()  # XLA's own stack is no news
     if (kind := kind_of(data)) in (BinaryKind.MODULE, BinaryKind.SNAPSHOT):
         found = saved_module(data)
-        assert found is not None
         answer = answered("proto", "hlo", found.module)
     elif kind is None:
         return None

@@ -124,7 +124,6 @@ def run(body: str, declarations: str, inputs: np.ndarray, results: int, threads:
 @pytest.mark.parametrize("name", NAMES)
 def test_products(name: str) -> None:
     mma = Mma.of(name)
-    assert mma is not None
     dice = np.random.default_rng(len(name))
     low, high = {"u": (0, 4), "b1": (0, 2)}.get(mma.a if mma.a == "b1" else mma.a[0], (-3, 4))
     a = dice.integers(low, high, (mma.rows, mma.depth)).astype(np.float64)

@@ -65,7 +65,6 @@ def cases() -> list[tuple[str, int]]:
 @pytest.mark.parametrize(("name", "selector"), cases())
 def test_sparse_products(name: str, selector: int) -> None:
     mma = Mma.of(name)
-    assert mma is not None
     dice = np.random.default_rng(len(name) + selector)
     width = 2 if mma.a == "tf32" else 4
     dense, places = np.zeros((16, mma.depth)), np.zeros((16, mma.depth // width), np.int64)

@@ -412,7 +412,6 @@ def fault_of(body: str, *changes: tuple[str, str], what: int = F16, memory: byte
     if verdict.ok:
         return ""
     place = re.match(r"t\.ptx:(\d+):", verdict.details[0])
-    assert place is not None
     return f"{verdict.summary} | {text.replace(';', ';' + chr(10)).splitlines()[int(place[1]) - 1].strip()}"
 
 

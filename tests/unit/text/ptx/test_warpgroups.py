@@ -83,7 +83,6 @@ def run(
 ) -> np.ndarray:
     """The words of D (128 threads, registers) after the instruction, which is given A, the transpose of B, and those of D before."""
     shape = Wgmma.of(name)
-    assert shape is not None
     of_a, da = image(a, shape.a, swizzles[0], along_rows[0])
     of_b, db = image(b, shape.b, swizzles[1], along_rows[1])
     memory = np.frombuffer(of_a + of_b, np.uint8).copy()
@@ -124,7 +123,6 @@ def d_places(columns: int) -> tuple[np.ndarray, np.ndarray]:
 
 def check(name: str, **how: object) -> None:
     shape = Wgmma.of(name)
-    assert shape is not None
     dice = np.random.default_rng(len(name))
     a = dice.integers(0 if shape.a == "u8" else -3, 4, (64, shape.depth)).astype(np.float64)
     b = dice.integers(0 if shape.b == "u8" else -3, 4, (shape.columns, shape.depth)).astype(np.float64)
