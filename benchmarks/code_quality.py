@@ -18,8 +18,6 @@ that of all threads' instructions: of our launches, and of the launches that we 
 ratio is above 1.02 get the quotient of the expected times too: more instructions on idle multiprocessors may take less time.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

@@ -5,8 +5,6 @@ The cache is off. Two clocks: `wall`, and `CPU`, the processor time of this proc
 the machine disturbs less. Read the ratios.
 """
 
-from __future__ import annotations
-
 import argparse
 import resource
 import statistics

@@ -9,8 +9,6 @@ again with our ptxas behind it; XLA's is HLO text to an executable without dumps
 `CPU`, the processor time of this process and of its children, which other work on the machine disturbs less. Needs the extra [xla].
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -12,8 +12,6 @@ multiprocessor, relative to what it needs for the device's bandwidth; bound; exp
 ours and XLA's differ: `ours/XLA`.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

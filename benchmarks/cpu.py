@@ -9,8 +9,6 @@ median of a block counts. The second: what a call takes on arrays of a few eleme
 The third: the first call at a size that the program has not met, and a second one there; JAX's first is a compilation.
 """
 
-from __future__ import annotations
-
 import statistics
 import sys
 import time

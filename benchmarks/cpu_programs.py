@@ -3,8 +3,6 @@
 The functions are ours; the models are those of examples/models.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How many steps a call of a program runs, those in loops as often as they run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

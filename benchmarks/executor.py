@@ -10,8 +10,6 @@ and the best of two more. It prints the slowest `1/--share` by time per element,
 time of each file's first run.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import resource

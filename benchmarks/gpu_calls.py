@@ -8,8 +8,6 @@ A row: the sizes, launches and steps of a call, microseconds of a call on device
 the stand-in takes to make an array is.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

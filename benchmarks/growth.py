@@ -9,8 +9,6 @@ The time per op, kernel and instruction should not grow with n. Best of `--round
 this process and of its children, which other work on the machine disturbs less; with -j 2 it is that of both processes.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import resource

@@ -9,8 +9,6 @@ line through the logarithms of the least of ROUNDS times: 1 where the time grows
 milliseconds, where it is noise.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import sys

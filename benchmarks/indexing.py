@@ -6,8 +6,6 @@ xla-flatten-tensors simplifies), the same for a shape that the grid does not fit
 Times are medians over the rounds.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import statistics

@@ -5,8 +5,6 @@
 Sizes are those of activations and weights of models, and some that are not multiples of anything.
 """
 
-from __future__ import annotations
-
 from benchmarks import cost
 from benchmarks.cost import Fusion, elementwise, reduction, transpose
 

@@ -5,8 +5,6 @@ that the cost model expects on an h200. The thresholds of `disc-specialize-fusio
 loss: the time of the plan that they choose over that of the best plan.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import xla_emitters as xe

@@ -9,8 +9,6 @@ module contains. The plan is that of the split form (docs/heroes.md). Bytes are 
 must move: inputs and results, once.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import re

@@ -1,7 +1,5 @@
 """The output of every benchmark: where and when it ran, then a table."""
 
-from __future__ import annotations
-
 import os
 import platform
 from collections.abc import Sequence

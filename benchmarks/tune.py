@@ -7,8 +7,6 @@ Nothing here is measured on a GPU: see docs/cost_model.md. `--skinny` adds reduc
 several kernels, times and instructions are sums, the other figures those of the slowest. `ours/XLA` is a quotient of expected times.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import re

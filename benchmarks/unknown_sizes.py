@@ -12,8 +12,6 @@ included; milliseconds of a call, the mean over all shapes in a second turn; the
 small program of another kind first, so that starting it does not count. A process of its own for each system, one after the other.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

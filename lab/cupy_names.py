@@ -8,8 +8,6 @@ Parameters are those of the signature, or of the line that Cython writes at the 
 positional arguments, or other keywords, than the function has parameters. Ends with 1 if a name or a parameter is missing.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

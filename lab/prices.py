@@ -11,8 +11,6 @@ project. Measured are our kernels of that module, as a captured graph (`ours_off
 `lab/gpu/functions.py` made the rows; `benchmarks/results/2026-11-28-h200.jsonl` holds them.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -8,8 +8,6 @@ the number of roundings on the longest chain from an argument to a result, which
 each layer, and u is 2**-24. Integers and numbers of eight bits are equal.
 """
 
-from __future__ import annotations
-
 import argparse
 import copy
 import math

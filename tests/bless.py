@@ -8,8 +8,6 @@
 Lines without that mark are written by hand, with names captured and what does not matter left out; nothing here touches them.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -7,8 +7,6 @@
 Source: https://www.w3.org/TR/webdriver2/#endpoints.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import shutil

@@ -11,8 +11,6 @@ numeric case: `xla-emitters check` over some blocks; every second one of a folde
 listings anew (`bless.py`).
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import shlex

@@ -1,7 +1,5 @@
 """The tools called in process, as a shell calls them: starting a Python process costs half a second; and files for them."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import sys

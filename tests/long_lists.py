@@ -1,7 +1,5 @@
 """Long lists of cases: `make test` runs those that show every kind, `make long` the others."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from typing import Any
 

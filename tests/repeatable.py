@@ -1,7 +1,5 @@
 """Settings for tests of random examples."""
 
-from __future__ import annotations
-
 from hypothesis import HealthCheck, settings
 
 

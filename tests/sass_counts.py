@@ -1,7 +1,5 @@
 """Counts of the instructions in SASS."""
 
-from __future__ import annotations
-
 import re
 
 

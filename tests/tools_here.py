@@ -1,7 +1,5 @@
 """Marks for tests that need external tools: skipped where a tool is missing, with its name. And scripts that stand in for a tool."""
 
-from __future__ import annotations
-
 import stat
 from functools import cache
 from pathlib import Path

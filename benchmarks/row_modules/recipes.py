@@ -4,8 +4,6 @@ The files beside this one are what XLA:GPU (jaxlib 0.10.2, for an H200, all pass
 the module's attributes is left out. Each array of activations has at least 128 MiB. It needs JAX; `benchmarks.rows` does not.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """JAX functions at real sizes, 0.25 to 1 GB of traffic each."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

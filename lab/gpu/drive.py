@@ -3,8 +3,6 @@
 usage: drive.py OUT SECONDS WORKERS KIND[:PREFIX] ...
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -4,8 +4,6 @@ and by price, and the program of any size. Device time (a captured graph between
 Used by work.py. GPU_CASES: another file of functions, in place of cases.py; GPU_SMALL=1: small sizes.
 """
 
-from __future__ import annotations
-
 import os
 import runpy
 import sys

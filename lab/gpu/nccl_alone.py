@@ -3,8 +3,6 @@
 Run by all.sh; RANK and WORLD_SIZE are set here, as a launcher sets them.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The functions of cases.py in PyTorch, under torch.compile (Triton): what a user would take instead. Used by work.py, kind `peer`."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

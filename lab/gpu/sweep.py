@@ -1,7 +1,5 @@
 """Writes fusions of one kind each at real sizes: what every op, type, row length and layout costs on a GPU. usage: sweep.py FOLDER"""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Options of XLA that leave out its Triton fusions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 OFF: dict[str, Any] = {

@@ -6,8 +6,6 @@ A case is {"kind": fusion | sweep | module | program | model | function | big_mo
 context the worker starts itself anew.
 """
 
-from __future__ import annotations
-
 import fcntl
 import gzip
 import json

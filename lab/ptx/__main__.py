@@ -14,8 +14,6 @@
 Ends with 1 if a row is wrong. `programs` and `modules` launch their PTX through the stand-in for CuPy of the tests.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -1,7 +1,5 @@
 """Our PTX of the corpus's fusions: whole grids of those whose arrays have up to 16 MB, else 64 blocks; with the sanitizer."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 

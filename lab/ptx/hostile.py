@@ -3,8 +3,6 @@
 Where ptxas is installed, what runs here must be PTX for it too: else something wrong was taken without a word. Only wrong rows are printed.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

@@ -1,7 +1,5 @@
 """LLVM IR of modules and programs, launched through the stand-in for CuPy in the place of PTX, against JAX's values; and damaged texts."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager

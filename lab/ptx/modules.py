@@ -1,7 +1,5 @@
 """The PTX of XLA's optimized modules, launched through the stand-in for CuPy, against JAX's values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from runtime.modules import SETTINGS, recipes

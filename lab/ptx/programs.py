@@ -1,7 +1,5 @@
 """The PTX of programs with unknown sizes, launched through the stand-in for CuPy at two sets of sizes each, against JAX's values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

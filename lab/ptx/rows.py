@@ -1,7 +1,5 @@
 """A row of the tables of `lab.ptx`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

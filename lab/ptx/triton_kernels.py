@@ -4,8 +4,6 @@ Here their fusions are other kernels, so XLA's run alone, on the operands of the
 takes f32 as TF32, which HLO's default precision lets it, operands are drawn with the digits of TF32: their products are then the same.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -3,8 +3,6 @@
 `lab/gpu/xla_corpus.json.gz` holds XLA's PTX and the launches of its kernels, made by `lab/gpu/xla_ptx.py` for an H100.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The table of what a warm call on a GPU costs the host: on the stand-in, whose launches do nothing."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

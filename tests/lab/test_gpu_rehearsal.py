@@ -1,7 +1,5 @@
 """The kit for a machine with a GPU runs to its end on the stand-in whose kernels do nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

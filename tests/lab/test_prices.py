@@ -1,7 +1,5 @@
 """The cost model against what an H200 took (`lab/prices.py`): one function of each kind of bound."""
 
-from __future__ import annotations
-
 import pytest
 from long_lists import every
 from tools_here import SASS, needs

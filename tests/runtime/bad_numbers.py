@@ -8,8 +8,6 @@
 A value is computed from the definition in StableHLO's specification by Python's integers and NumPy, without the package.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

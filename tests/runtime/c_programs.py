@@ -10,8 +10,6 @@ the program's ops. A row: the program, its shapes, the calls that all of them ma
 with the reason, the functions that C lacks.
 """
 
-from __future__ import annotations
-
 import ctypes
 import re
 import shutil

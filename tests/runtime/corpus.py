@@ -11,8 +11,6 @@ Ends with 1 if a row is wrong: numbers, emitter, launch, shared memory, or PTX t
 `--timeout` are those of `xla-emitters check`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

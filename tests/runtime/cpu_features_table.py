@@ -9,8 +9,6 @@ computes sizes that nothing proves equal), and what is wrong. Code that is only 
 where there is one, the host program.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

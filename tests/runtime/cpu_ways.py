@@ -1,7 +1,5 @@
 """Programs with unknown sizes as a CPU computes them, by machine code or by NumPy; a test module that imports this needs llvmlite."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 
@@ -33,5 +31,4 @@ def at_level(program: Program, features: str) -> Program:
 
 def host_ops(program: Program) -> set[str]:
     """Names of the ops of the host program: those that are not here, but in the text, are in kernels."""
-    assert program.compilation.cpu.lowering is not None
     return {op.name for op in program.compilation.cpu.lowering.host.walk()}

@@ -7,8 +7,6 @@ get past the lexer and the damage takes effect where it is hardest to see: in sh
 A change of every occurrence (`_everywhere`) usually leaves a valid text with an unexpected meaning.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable

@@ -7,8 +7,6 @@ NAME.hlo is XLA's module. NAME.npz holds the whole arguments p0, p1 ..., and for
 devices: r0@0, r0@1 ...
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Sequence

@@ -7,8 +7,6 @@ moves code keeps all of them.
 The file names the LLVM that made the PTX: another version prints other text for the same module, so nothing is compared then.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import multiprocessing

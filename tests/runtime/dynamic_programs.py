@@ -8,8 +8,6 @@ computed from sizes, 2*b, s+1, s//2, concatenations of unknown sizes, loops of u
 scatters, integers, booleans, narrow and wide floats, sizes 0 and 1. The functions are ours.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path

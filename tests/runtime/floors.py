@@ -8,8 +8,6 @@ numba shares llvmlite with us and limits its version. The package is installed a
 `build/floors/`. A cell is `ok` with its seconds, or the exit code; messages go to standard error. Ends with 1 where something failed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re
@@ -64,7 +62,6 @@ def first_snippet() -> str:
     found = re.search(
         r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
     )
-    assert found is not None
     return found[1]
 
 

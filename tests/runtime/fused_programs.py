@@ -6,8 +6,6 @@
 softmax over heads, GELU, residuals. The functions are ours.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache

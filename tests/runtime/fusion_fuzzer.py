@@ -22,8 +22,6 @@ What is drawn is limited by what the reference can judge. A value records how it
     ROUGH  within some ulps: tanh, exp, power ...                                  only what keeps order (+ - * max, moves, select)
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Iterable, Sequence
@@ -361,7 +359,6 @@ class Drawing:
 
     def select(self) -> None:
         x = self.pick()
-        assert x is not None
         predicate = self.partner(dtype("pred"), () if self.rng.random() < 0.2 else x.dims, EXACT)
         pair = [x, self.partner(x.type, x.dims)]
         self.rng.shuffle(pair)
@@ -404,7 +401,6 @@ class Drawing:
 
     def copy(self) -> None:
         x = self.pick()
-        assert x is not None
         self.add(x.type, x.dims, f"copy(%{x.name})", x.made, draw_order(self.rng, len(x.dims)))
 
     def broadcast(self) -> None:
@@ -420,12 +416,10 @@ class Drawing:
 
     def reshape(self) -> None:
         x = self.pick()
-        assert x is not None
         self.add(x.type, self._other_shape(x.elements), f"reshape(%{x.name})", x.made)
 
     def bitcast(self) -> None:
         x = self.pick()
-        assert x is not None
         dims = self._other_shape(x.elements)
         self.add(x.type, dims, f"bitcast(%{x.name})", x.made, draw_order(self.rng, len(dims)))
 

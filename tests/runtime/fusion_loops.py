@@ -5,8 +5,6 @@
 `text` has a function @main with one `lmhlo.fusion`; its arguments are passed by name, and those that are written are results.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any

@@ -12,8 +12,6 @@ after each single pass. A case fails by wrong numbers, by any error, by PTX that
 Ends with 1 if a case failed. `-j`, `--executor`, `--resume` and `--timeout` are those of `xla-emitters check`.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -9,8 +9,6 @@ Where all sizes are the same, an array of rows looks like one of columns: what t
 tanh and exponentials too, and no op that jumps. The value of each op is NumPy's, by the functions below.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -11,8 +11,6 @@
 The emitters decide whether a fusion has the intended hero; a fusion that they decline is compiled another way, which must be right too.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence

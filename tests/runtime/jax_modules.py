@@ -6,8 +6,6 @@
 A program is written again only if one of its files or its recipe changed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import runpy

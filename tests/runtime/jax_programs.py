@@ -7,8 +7,6 @@ An argument is written as `modules.draw` reads it, or is a tree of such words. E
 Results that HLO leaves open (the order of equal keys in an unstable sort, NaN bits) are avoided, so that every machine must agree.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

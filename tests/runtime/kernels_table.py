@@ -9,8 +9,6 @@ A row: the program, its kernels, library calls and ops that the runtime carries 
 have the bits of the first), the chips for which its PTX was assembled, seconds.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Sequence

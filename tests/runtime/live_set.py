@@ -7,8 +7,6 @@ An allocation is not a use, nor is a second name of the buffer or its release. A
 not depend on when the program allocates and frees its buffers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

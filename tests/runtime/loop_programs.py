@@ -6,8 +6,6 @@
 As `stablehlo_programs`, whose `Case` says what a program takes. The functions are ours.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

@@ -6,8 +6,6 @@
 `disc-fuse-on-buffer` chooses better ones; these have all ops, in all positions, and no preference.
 """
 
-from __future__ import annotations
-
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, Region
 from xdsl.rewriter import InsertPoint, Rewriter

@@ -7,8 +7,6 @@ NAME.npz holds the weights `w0`, `w1` ... in the order of the program's paramete
 JAX's results on the CPU `k/r0` ... Weights are of few values, so that files are small.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator, Sequence

@@ -11,8 +11,6 @@ least that its order needs (`live_set`), the quotient.
 It needs JAX.
 """
 
-from __future__ import annotations
-
 import statistics
 import sys
 import time

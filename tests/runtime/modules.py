@@ -11,8 +11,6 @@ Each text is what `--xla_dump_to` writes as `*.gpu_after_optimizations.txt`, wit
     s32[8] permutation      0 to 7 in any order               pred[8]             either, with equal odds
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

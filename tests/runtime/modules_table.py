@@ -12,8 +12,6 @@ bytes, XLA's     operands and results of our steps, and of the instructions of X
 peak             bytes of parameters, results and temporaries that are there at once
 """
 
-from __future__ import annotations
-
 import argparse
 import multiprocessing
 import re

@@ -5,8 +5,6 @@
 `make mpi` runs this with 2, 4 and 8 processes.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 

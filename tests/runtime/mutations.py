@@ -9,8 +9,6 @@ A mutation that does not change the results of a whole grid must be *proved* har
 * it is the padding of a read that is in bounds, or the start of a vector that is completely overwritten by inserts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -128,7 +126,6 @@ def bump_constant(op: Operation) -> None:
 
 def swap_operation(op: Operation) -> None:
     block = op.parent
-    assert block is not None
     new = SWAPS[op.name](op.operands[0], op.operands[1])
     block.insert_op_before(new, op)
     op.results[0].replace_all_uses_with(new.results[0])

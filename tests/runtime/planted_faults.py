@@ -6,8 +6,6 @@
 The changes are those of `mutations`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

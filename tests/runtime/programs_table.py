@@ -9,8 +9,6 @@ milliseconds of a warm call at the largest shape. Of the layer: the error agains
 the first call at a shape, of the one after it, and of the quotients of their CPU seconds, in which the load of the machine does not count.
 """
 
-from __future__ import annotations
-
 import statistics
 import sys
 import time

@@ -4,8 +4,6 @@ make reduction-schedules                          rows 0 to 300 by 9 numbers of 
 python -m runtime.reduction_schedules row1 7      one schedule, every 7th number of rows
 """
 
-from __future__ import annotations
-
 import sys
 from functools import lru_cache
 from typing import Any

@@ -4,8 +4,6 @@ softmax(4, 64, "bf16")        max, exp(x - max), sum, quotient
 drawn(7, 4, 100, "f32")       two or three statistics of a row, each of what the one before made of the row
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field

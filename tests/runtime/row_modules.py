@@ -3,8 +3,6 @@
 module_of("softmax_f32", 7, 33)        x = f32[7,33] where the file has f32[16384,2048]; numbers such as 1/2048 stay as they are
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 XLA_EMITTERS_TEST_CASES=20000 .venv/bin/python -m pytest tests/runtime/test_bad_input.py
 """
 
-from __future__ import annotations
-
 import os
 
 CASES = "XLA_EMITTERS_TEST_CASES"

@@ -4,8 +4,6 @@ On t4 a result of 40,960 elements fills the chip, so from there on a thread take
 exercised by grids of some 80 blocks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -10,8 +10,6 @@ back what it keeps of freed arrays (`malloc_trim`; growth is judged by it), the 
 calls as were ever in flight at once: so before the first row all threads call all sizes in one order, some rounds long.
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import gc

@@ -8,8 +8,6 @@ NAME.npz holds the results `k/r0` ... for choice k of the sizes; the inputs are 
 The functions are ours.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

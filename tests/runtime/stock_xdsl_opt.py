@@ -4,8 +4,6 @@
 FILES     a JSON list of paths
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import re

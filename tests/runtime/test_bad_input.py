@@ -5,8 +5,6 @@ Damaged texts by the thousand (`damage.py`, a seed each) go through the front, t
 commands. A failure names the seed; `damaged(text, seed)` makes the text again. `XLA_EMITTERS_TEST_CASES=20000` runs that many (`seeds.py`).
 """
 
-from __future__ import annotations
-
 import io
 import json
 import random

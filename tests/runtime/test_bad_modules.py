@@ -4,8 +4,6 @@ Damaged texts of `tests/corpus/modules` (`damage.py`, a seed each), custom-calls
 instructions in the shapes that are hardest for passes over modules.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """Numbers that data hold are right or refused: at every stage, and by machine code."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cache
 

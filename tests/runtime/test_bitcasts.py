@@ -1,7 +1,5 @@
 """Bitcasts between widths in programs, as kernels of this CPU: NumPy's views of the same bytes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

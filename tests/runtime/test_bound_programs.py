@@ -1,7 +1,5 @@
 """Programs as bound steps: any sizes, any number of calls and threads, loops of many trips, and messages."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from typing import Any

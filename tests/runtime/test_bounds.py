@@ -1,7 +1,5 @@
 """Bounds of random chains (`bounds.py`): they admit the results of correct kernels, and catch faults; `make bounds` runs 1,000 of them."""
 
-from __future__ import annotations
-
 import pytest
 from runtime.bounds import KINDS, TYPES, WAYS, Way, draw_chain, evaluated, examine
 from runtime.seeds import seeds

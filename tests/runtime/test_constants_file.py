@@ -1,7 +1,5 @@
 """The constants of a program in a file beside it: read when a run needs them, checked by digest; a file that is wrong is named."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -5,8 +5,6 @@ rounds once; a sample of a wider type is a fraction, which Python rounds. On a10
 instructions for two of them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The corpus: emitter and launch of fusions are XLA's, and their numbers are right. `make corpus`: all of all files."""
 
-from __future__ import annotations
-
 import pytest
 from long_lists import every
 from runtime.corpus import CORPUS, OTHER_LAUNCH, examine, files, other_choices

@@ -3,8 +3,6 @@
 All programs at more CPUs: `make cpu-features`.
 """
 
-from __future__ import annotations
-
 import platform
 from functools import cache
 from pathlib import Path
@@ -44,16 +42,18 @@ def test_it_has_the_values_that_jax_gave(name: str, level: str) -> None:
 
 HALVES: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
 FLOATS: dict[str, Any] = {"f32": np.float32, "f64": np.float64}
+TYPES = (*HALVES, *FLOATS, "i64")
 SAME = """  %{to}_{f} = stablehlo.convert %{f} : (tensor<?x{f}>) -> tensor<?x{to}>
 """
-ALL_PAIRS = [(f, to) for f in (*HALVES, *FLOATS) for to in (*HALVES, *FLOATS) if f != to]
+ALL_PAIRS = [(f, to) for f in (*HALVES, *FLOATS) for to in (*HALVES, *FLOATS) if f != to] + [
+    ("i64", to) for to in HALVES
+]
 
 
 @cache
 def conversions() -> Program:
-    """Every conversion between two of four types, as one program."""
-    types = (*HALVES, *FLOATS)
-    arguments = ", ".join(f"%{f}: tensor<?x{f}>" for f in types)
+    """Every conversion between two of four types, and those of integers to halves, as one program."""
+    arguments = ", ".join(f"%{f}: tensor<?x{f}>" for f in TYPES)
     body = "".join(SAME.format(f=f, to=to) for f, to in ALL_PAIRS)
     results = ", ".join(f"tensor<?x{to}>" for _, to in ALL_PAIRS)
     names = ", ".join(f"%{to}_{f}" for f, to in ALL_PAIRS)
@@ -105,10 +105,12 @@ def same_bits(found: Any, wanted: Any) -> Any:
 @pytest.mark.parametrize("level", [*LEVELS, "native"])
 def test_conversions_of_halves_are_exact_or_rounded_once(level: str) -> None:
     given = {**{name: patterns(held) for name, held in HALVES.items()}, **{n: hard_cases(t) for n, t in FLOATS.items()}}
+    given["i64"] = given["f64"][np.abs(given["f64"]) < 2.0**40].astype(np.int64)
     with np.errstate(all="ignore"):
         results = at_level(conversions(), level).run(list(given.values()))
         for (f, to), found in zip(ALL_PAIRS, results, strict=True):
-            wanted = rounded(given[f], {**HALVES, **FLOATS}[to])
+            x = given[f].astype(np.float64) if f == "i64" else given[f]  # which holds these integers
+            wanted = rounded(x, {**HALVES, **FLOATS}[to])
             wrong = ~same_bits(found, wanted)
             assert not wrong.any(), (f, to, given[f][wrong][:4], found[wrong][:4], wanted[wrong][:4])
 

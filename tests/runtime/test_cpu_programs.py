@@ -1,7 +1,5 @@
 """Programs with unknown sizes as machine code of this CPU: JAX's recorded values, NumPy's values at boundaries, and what computes them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes
@@ -220,45 +218,6 @@ def test_extrema_of_halves(element: str, op: str, axis: int) -> None:
         array = x.view(held).reshape(-1, 96 if x.size == 6144 else 256)
         wide = array.astype(np.float32)
         np.testing.assert_array_equal(program(array).astype(np.float32), getattr(wide, op[:3])(axis=axis))
-
-
-@pytest.mark.parametrize("element", ["bf16", "f16"])
-@pytest.mark.parametrize("source", ["f32", "f64", "i64"])
-def test_halves_are_rounded_once(source: str, element: str) -> None:
-    types = f"(tensor<?x{source}>) -> tensor<?x{element}>"
-    program = compiled(ELEMENT.format(op="convert", t=source, to=element, types=types))
-    held = np.dtype(ml_dtypes.bfloat16 if element == "bf16" else np.float16)
-    halves = np.arange(0x7000, dtype=np.uint16).view(held).astype(np.float64)
-    halves = np.unique(halves[np.isfinite(halves)])
-    middles = (halves[1:] + halves[:-1]) / 2  # ties, and what is just beside them
-    if source == "i64":
-        x = np.unique(np.abs(middles[np.abs(middles) < 2.0**40]).astype(np.int64))
-    else:
-        x = np.concatenate([middles, middles * (1 + 2.0**-22), middles * (1 - 2.0**-22)]).astype(
-            {"f32": np.float32, "f64": np.float64}[source]
-        )
-    places = np.searchsorted(halves, x.astype(np.float64))
-    below, above = halves[np.maximum(places - 1, 0)], halves[np.minimum(places, len(halves) - 1)]
-    found = program(x).astype(np.float64)
-    wide = x.astype(np.float64)
-    inside = wide < halves[-1]
-    nearest = np.minimum(np.abs(wide - below), np.abs(above - wide))
-    assert (np.abs(found - wide) == nearest)[inside].all()
-    ties = inside & (np.abs(wide - below) == np.abs(above - wide)) & (below != above)
-    bits = program(x).view(np.uint16)
-    assert ties.any()
-    assert (bits[ties] % 2 == 0).all()
-
-
-def test_large_arrays_are_shared_by_threads() -> None:
-    program = unary("negate")
-    x = np.random.default_rng(0).standard_normal(3_000_001).astype(np.float32)
-    np.testing.assert_array_equal(program(x), -x)
-
-
-def test_an_argument_may_begin_anywhere() -> None:
-    x = np.arange(1001, dtype=np.float32)[1:]
-    np.testing.assert_array_equal(unary("negate")(x), -x)
 
 
 # --------------------------------------------------------------------------------------------------------------- choices

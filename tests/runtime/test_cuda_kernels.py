@@ -1,7 +1,5 @@
 """Kernels that compilers made of CUDA C++ and of Python have NumPy's numbers, and no fault: tests/corpus/cuda, tests/corpus/python_ptx."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Parameters that a module's `input_output_alias` donates: updated where they are, without a copy, and what becomes of the arrays."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

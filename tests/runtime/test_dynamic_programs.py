@@ -1,7 +1,5 @@
 """Programs of tests/corpus/programs: a cheap sample at six shapes each, compiled once, against JAX's values. `make programs` runs all."""
 
-from __future__ import annotations
-
 import pytest
 from runtime.dynamic_programs import CASES, CORPUS
 from runtime.programs_table import difference, in_float64, layer_rows, programs, row

@@ -1,7 +1,5 @@
 """Errors that no GPU reports, on emitted kernels: they have none, a missing barrier is found, and each element is written once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

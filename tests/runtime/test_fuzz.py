@@ -3,8 +3,6 @@
 A failure prints seed and HLO text. `XLA_EMITTERS_TEST_CASES=1000` runs that many (`seeds.py`); `make fuzz` runs thousands, with PTX.
 """
 
-from __future__ import annotations
-
 import re
 
 import pytest

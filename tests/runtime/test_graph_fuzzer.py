@@ -3,8 +3,6 @@
 With a row's value taken for its whole buffer in `stitch_schedule`, ten of the first hundred from seed 1000 on are wrong.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from long_lists import every

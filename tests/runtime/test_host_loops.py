@@ -1,7 +1,5 @@
 """Ops that are loops only on a CPU, against NumPy's reference: windows with gaps and padding, updates that overlap or are out of bounds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Integers of the host: sizes by chains of integer ops, which wrap around in their types, against NumPy's own integers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

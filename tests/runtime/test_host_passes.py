@@ -1,7 +1,5 @@
 """Each pass on the host keeps the bits: the executor runs what every one of them leaves, up to the rewriting of calls for C."""
 
-from __future__ import annotations
-
 import pytest
 from long_lists import but_long
 from runtime.programs_table import programs

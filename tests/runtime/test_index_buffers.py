@@ -1,7 +1,5 @@
 """A list of sizes may have elements of type `index`, as other compilers write it: the same numbers after every pass."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

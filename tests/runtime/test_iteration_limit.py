@@ -1,7 +1,5 @@
 """The limit of iterations holds for the run of a program, not only for its reference, and its error says where the loop is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Programs of tests/corpus/library: convolutions are library calls in the table's layouts; sorts, top-k and random bits have JAX's bits."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import Any
@@ -9,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from long_lists import but_long, every
-from runtime.library_programs import CASES, CONVOLUTIONS, CORPUS
+from runtime.library_programs import CASES, CORPUS
 from runtime.programs_table import programs
 from runtime.stablehlo_programs import inputs_of
 
@@ -77,13 +75,6 @@ def test_machine_code_gives_the_bits_of_jax(name: str, monkeypatch: pytest.Monke
 
 
 # ---------------------------------------------------------------------------------------------------------- convolutions
-
-
-@pytest.mark.parametrize("name", every(2, CONVOLUTIONS))
-def test_every_convolution_is_a_library_call_with_as_much_padding_on_both_sides(name: str) -> None:
-    log = compiled(name).dispatches(inputs(name))
-    calls = [entry for entry in log if entry.call in CONVOLVE]
-    assert calls
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ the stage where it is, and `bisect` says that LLVM is to blame, and between whic
 A fault must change a result's bits on these inputs. Where a kernel calls libdevice (SILU's exponential) it must leave the ops' bounds.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -242,7 +240,6 @@ def test_bisect_blames_llvm(
 ) -> None:
     plant(where, pattern, replacement)
     culprit = bisect(text_of(GELU), blocks=2, target="h100").culprit
-    assert culprit is not None
     assert (culprit.stage, culprit.name, culprit.kind) == (stage, "LLVM", "numbers")
     assert culprit.blame.place.startswith(place)
     assert said in culprit.blame.op + culprit_lines(culprit)[0]
@@ -252,7 +249,6 @@ def test_bisect_blames_llvm_in_a_module_of_several_kernels(plant: Plant) -> None
     """The square of one kernel becomes a sum, in LLVM IR and so in no pass of ours."""
     plant("llvm_ir", "fmul float", "fadd float")
     culprit = bisect(Path(__file__).parents[2] / "examples" / "modules" / "loop.hlo", target="h100").culprit
-    assert culprit is not None
     assert (culprit.kernel, culprit.stage, culprit.name, culprit.kind) == ("squared", "llvm", "LLVM", "numbers")
     assert culprit.blame.place.startswith("squared.ll:")
     assert "llvm.fadd" in culprit.blame.op

@@ -1,7 +1,5 @@
 """Sums of many elements as machine code: their errors do not grow with the number of elements. Right values: `math.fsum`."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Programs of tests/corpus/loops: JAX's values by both branches of compilation, and how many bytes loops copy, by the log of dispatches."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

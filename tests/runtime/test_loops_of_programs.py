@@ -1,7 +1,5 @@
 """Fusions of real programs as loops: the bits that their ops give one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

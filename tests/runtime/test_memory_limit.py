@@ -1,7 +1,5 @@
 """A run's memory has a limit, which is checked before an array is allocated: on every way to run a program, and from the command line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import cache

@@ -1,7 +1,5 @@
 """Reductions of dimensions in the middle of an array, as machine code of this CPU, against NumPy: one pass, without a transpose."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +26,6 @@ def reducing(body: str, results: str, t: str = "f32", start: str = "0.0") -> Pro
 
 
 def kernels(program: Program) -> list[str]:
-    assert program.compilation.cpu.lowering is not None
     return list(program.compilation.cpu.lowering.parameters)
 
 

@@ -1,7 +1,5 @@
 """Mixed precision of programs: which products are narrow, their values by NumPy, and that the reported deviation is the true one."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The models of examples/models in small: compiled once, run at several sizes, against JAX's results; memory. In full: `make models`."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -4,14 +4,12 @@
 Triton off.
 """
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
 import pytest
 from long_lists import every
-from runtime.modules import SETTINGS, draw, recipes
+from runtime.modules import SETTINGS, recipes
 from runtime.modules_table import bytes_by_xla
 
 from xla_emitters.graph.entry import entry_of
@@ -71,36 +69,6 @@ def test_wrong_numbers_are_seen() -> None:
         wrong.flat[7] += np.asarray(1e-3 if name == "softmax" else 1).astype(right.dtype)
         assert recipe.differs([right], program.results) == ()
         assert recipe.differs([wrong], program.results) == (f"r0: 1 of {right.size} differ",)
-
-
-@pytest.mark.parametrize(
-    ("words", "dtype", "shape", "low", "high"),
-    [
-        ("f32[3,5]", "float32", (3, 5), -9, 9),
-        ("bf16[4] 0.5..2", "bfloat16", (4,), 0.5, 2),
-        ("s32[50] -3..3", "int32", (50,), -3, 3),
-        ("u8[9] any", "uint8", (9,), 0, 255),
-        ("pred[7]", "bool", (7,), 0, 1),
-        ("s32[] 4..4", "int32", (), 4, 4),
-    ],
-)
-def test_inputs_are_drawn_as_they_are_written(
-    words: str, dtype: str, shape: tuple[int, ...], low: float, high: float
-) -> None:
-    array = draw(words, 0)
-    assert (array.dtype.name, array.shape) == (dtype, shape)
-    assert array.min() >= low
-    assert array.max() <= high
-    np.testing.assert_array_equal(array, draw(words, 0))
-
-
-def test_a_permutation_has_every_number_once() -> None:
-    assert sorted(draw("s32[8] permutation", 1)) == list(range(8))
-
-
-def test_other_words_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"no draw is written 'f32\[3\] from 1'"):
-        draw("f32[3] from 1", 0)
 
 
 LOOP = """

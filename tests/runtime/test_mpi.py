@@ -1,7 +1,5 @@
 """`run --comm mpi`: one process a device, started by mpirun."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

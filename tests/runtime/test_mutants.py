@@ -1,7 +1,5 @@
 """Mutants of source text: which changes there are, and that the list of equivalent mutants is up to date."""
 
-from __future__ import annotations
-
 import pytest
 from runtime.mutants import EQUIVALENT, ROOMS, TREE, equivalents, sources
 from runtime.source_mutants import is_python, mutants_of

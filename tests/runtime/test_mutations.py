@@ -1,7 +1,5 @@
 """Tests that the tests can fail: at every stage, one-op mutations change the results, or provably change nothing."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

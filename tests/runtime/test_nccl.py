@@ -1,7 +1,5 @@
 """`run --comm nccl` with the stand-in for CuPy and NCCL: one process a device, told its rank by the environment. No GPU has run this."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import socket

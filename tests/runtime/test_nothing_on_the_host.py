@@ -3,8 +3,6 @@
 `make gpu-rehearsal` counts over all 134 programs, with kernels that do nothing.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable
 

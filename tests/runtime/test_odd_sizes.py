@@ -1,7 +1,5 @@
 """Arrays of more than 2^31 elements, and grids of more blocks than one row has. Arrays of one element or none have files in `filecheck`."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

@@ -1,7 +1,5 @@
 """After every pass the module computes the same bits (any NaN equals any NaN) as before it, over the whole grid."""
 
-from __future__ import annotations
-
 import pytest
 from long_lists import but_long
 from runtime.small_programs import EVERY_PASS_ON_HLO, PROGRAMS, TARGET, changes

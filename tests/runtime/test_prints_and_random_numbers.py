@@ -1,7 +1,5 @@
 """Calls of the runtime without a kernel: `print`, and `rng` of unknown size with a seed. Numbers are those of the distributions."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Programs by their kernels: every stage from loops to the LLVM dialect on real text, and code for every chip. All: `make kernels`."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, NamedTuple
 

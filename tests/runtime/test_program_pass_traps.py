@@ -1,7 +1,5 @@
 """Values on which passes of programs easily go wrong, before and after: initial values, wrap-around, padding, nested loops, memories."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from runtime.stablehlo_programs import CORPUS

@@ -1,7 +1,5 @@
 """Each pass on programs keeps their values, bit for bit, at every choice of sizes."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

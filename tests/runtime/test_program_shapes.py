@@ -1,7 +1,5 @@
 """Shapes that do not fit a program: each gives a message that names the argument, the symbol or the op, and nothing is computed."""
 
-from __future__ import annotations
-
 import itertools
 from functools import cache
 from pathlib import Path
@@ -188,17 +186,9 @@ def test_its_neighbours_fit(name: str, shapes: tuple[tuple[int, ...], ...], want
     assert compiled(name)(*ones(shapes)).shape == wanted
 
 
-def test_a_program_runs_again_after_it_was_out_of_memory() -> None:
-    program = compiled("big")
-    with pytest.raises(DataError, match="out of memory"):
-        program(*ones(((1 << 22,), (1 << 22,))))
-    assert program(*ones(((2,), (4,)))).shape == (2, 4)
-
-
 def test_sizes_that_can_never_be_equal_are_an_error_at_the_op() -> None:
     with pytest.raises(VerifyError) as caught:
         compiled("conflict")
-    assert caught.value.place is not None
     assert caught.value.place.line == 3
 
 

@@ -1,7 +1,5 @@
 """Programs of tests/corpus/stablehlo on buffers: compiled once, run at all their sizes, with the bits of the reference."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

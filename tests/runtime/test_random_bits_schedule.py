@@ -1,7 +1,5 @@
 """Random bits as machine code of this CPU: the bits of room `library`, which are tested against XLA's, at all kinds of sizes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Each schedule of reductions, forced: NumPy's values for any start value, at odd sizes, without an error of the sanitizer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

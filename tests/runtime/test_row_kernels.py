@@ -3,8 +3,6 @@
 `check` compares with the HLO in NumPy, within the bounds of its ops; three functions are compared with NumPy's formulas too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The second seed document's passes in its order, from the table in docs/second_document.md: by hand, and as a pipeline against JAX."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

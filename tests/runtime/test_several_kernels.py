@@ -2,8 +2,6 @@
 at every stage it can be read back and lowered to the same entries, and the result is one PTX module.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Kernels of ops that have loops of their own, on the executor at every stage from loops on, against NumPy: sizes that reach each pass."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sizes that a program reads from its data: set_dimension_size against NumPy's slices; the message names a size that is out of range."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

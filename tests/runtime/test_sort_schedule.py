@@ -1,7 +1,5 @@
 """Sorts and the k largest as machine code of this CPU, against NumPy's stable sorts: orders, dimensions, sizes near the widths of runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -3,8 +3,6 @@
 Orders over several operands, with a place for NaN, of computed values; sizes at the lengths of runs; dimensions, layouts and types.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

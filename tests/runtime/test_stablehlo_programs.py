@@ -1,7 +1,5 @@
 """Programs that JAX exported: read, verified, and evaluated by NumPy as JAX evaluates them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from long_lists import but_long

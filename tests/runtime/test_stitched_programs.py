@@ -1,7 +1,5 @@
 """Softmax, norms and their like, each one stitched fusion: right at every length of rows, and each row is read once where it fits."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -3,8 +3,6 @@
 The executor runs them under its sanitizer, as emitted and in the LLVM dialect; NumPy computes the HLO.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

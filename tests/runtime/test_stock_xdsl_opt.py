@@ -1,7 +1,5 @@
 """xDSL's own `xdsl-opt` finds our dialects, passes, frontends and PTX by the installed entry point, and is itself as without us."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Transposes of unknown size through tiles of shared memory: the bits of NumPy's transpose at every stage, at sizes around a tile's."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 
@@ -13,7 +11,6 @@ from xdsl.ir import Operation
 
 from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dtypes import Array
-from xla_emitters.dynamic.loops import tile_schedule
 from xla_emitters.dynamic.loops.kernel_code import KernelCode
 from xla_emitters.errors import ExecutionError
 from xla_emitters.pipelines.options import CompileOptions
@@ -114,11 +111,3 @@ def test_a_barrier_that_is_left_out_is_found(monkeypatch: pytest.MonkeyPatch) ->
     x, y, mask = inputs_of("f32", (1, 0), (64, 64), 0)
     with pytest.raises(ExecutionError, match="shared memory"):
         run_watched(program, x, y, mask)
-
-
-def test_more_rows_than_a_tile_has_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tile_schedule, "ROWS", 16)
-    program = compile_program(parse_stablehlo(text_of("f32", (1, 0)), "m"), CompileOptions(record="none"))
-    x, y, mask = inputs_of("f32", (1, 0), (64, 64), 0)
-    with pytest.raises(ExecutionError, match="of shared memory, which has 1056"):
-        program.run_cpu(x, y, mask, stage="kernels")

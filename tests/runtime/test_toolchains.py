@@ -1,7 +1,5 @@
 """PTX by mlir-opt and by llvmlite is the same text; `make toolchains` compares the whole corpus."""
 
-from __future__ import annotations
-
 import pytest
 from long_lists import but_long
 from runtime.corpus import CORPUS, files

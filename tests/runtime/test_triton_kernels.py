@@ -1,7 +1,5 @@
 """Triton's kernels for Hopper and Blackwell as the real XLA makes them: `wgmma`, `tcgen05`, tensor maps, softmax; run, against NumPy."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from functools import cache
@@ -173,7 +171,6 @@ def check_planted(
     assert not verdict.ok
     assert re.search(fault, verdict.summary), verdict.summary
     place = re.match(r"planted\.ptx:(\d+):", verdict.details[0])
-    assert place is not None
     assert planted.splitlines()[int(place[1]) - 1].strip().startswith(where)
 
 

@@ -1,7 +1,5 @@
 """Triton's kernels for sm_100 have NumPy's numbers, and no fault: tests/corpus/triton_ptx, where their sources are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every candidate for a kernel is right: loops of the corpus, odd sizes, several results; reductions, transposes, scatters ..."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -12,8 +12,6 @@ Of a file whose texts differ it is said whether LLVM's four tools (`steps`), whi
 Ends with 1 where the numbers of instructions differ by more than 2 %.
 """
 
-from __future__ import annotations
-
 import argparse
 import multiprocessing
 import re

@@ -1,7 +1,5 @@
 """Fixtures that tests of several wings share."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from types import ModuleType

@@ -1,7 +1,5 @@
 """Everything that comments cite is in this repository."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

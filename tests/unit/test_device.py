@@ -1,7 +1,5 @@
 """Devices: found by model and by architecture, with the numbers that the vendor gives."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 The two tools are called in process; with `XLA_EMITTERS_TEST_SUBPROCESS=1` a shell runs whole lines.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

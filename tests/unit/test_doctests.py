@@ -1,7 +1,5 @@
 """The examples in docstrings have the results that they show."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 from pathlib import Path

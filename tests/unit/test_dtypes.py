@@ -1,7 +1,5 @@
 """Element types: every row agrees with itself, and with NumPy and ml_dtypes on sizes."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import ml_dtypes

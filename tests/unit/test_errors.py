@@ -1,7 +1,5 @@
 """Errors: how a place is shown, the parts of a message, and the exit code of each kind."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters import errors

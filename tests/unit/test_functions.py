@@ -1,7 +1,5 @@
 """The table of real functions: every name in it exists, no other file repeats it, and two rows add a function."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

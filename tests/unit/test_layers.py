@@ -1,7 +1,5 @@
 """Imports go one way: a wing or a file beside them may import only those above it in `LAYERS`; those on one line never meet."""
 
-from __future__ import annotations
-
 import ast
 import runpy
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Everything up to the LLVM dialect runs on Linux, macOS and Windows: nothing imports a module that one of them lacks."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

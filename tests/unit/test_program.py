@@ -1,7 +1,5 @@
 """Programs and kernels as values: printed, stored as JSON, and back."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every op says which HLO instruction it is from, after every pass and down to the LLVM dialect."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

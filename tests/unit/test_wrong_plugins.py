@@ -4,8 +4,6 @@ One that cannot be loaded is left out, with a warning; one that fails at work is
 Each row is the module of a plugin whose package names `wrong_plugin:register`; `# here` ends the line that the message must name.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -4,8 +4,6 @@ make gpu-rehearsal                                      all programs
 make gpu-rehearsal REHEARSE="2*fusion function:rope"    of the kit's other cases
 """
 
-from __future__ import annotations
-
 import ctypes
 import importlib.util
 import operator

@@ -1,7 +1,5 @@
 """The inverse of a map leads from an index to exactly the points that the map leads from: by enumeration."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from unit.algebra.random_maps import batches

@@ -164,7 +164,6 @@ def test_what_does_not_read(text, column, message):
         IndexingMap.parse(text, file="map.txt")
     error = caught.value
     assert message in error.message
-    assert error.place is not None
     assert (error.place.file, error.place.line, error.place.column) == ("map.txt", 1, column)
     assert error.stage == "indexing_map.parse"
 

@@ -68,13 +68,6 @@ def test_compose_is_second_after_first(pairs):
         assert is_same_function(composed, composed.simplify())
 
 
-@repeatable(8)
-@given(batches(10, {"results": 1, "constraints": 1}, {"dims": (1,), "results": 1}, {"dims": (1,), "results": 1}))
-def test_composition_is_associative(triples):
-    for a, b, c in triples:
-        assert answers(a.compose(b).compose(c)) == answers(a.compose(b.compose(c)))
-
-
 @repeatable(15)
 @given(batches(16))
 def test_removed_variables_did_not_matter(maps):

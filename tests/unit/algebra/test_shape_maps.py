@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from xla_emitters.algebra.expression import Expr
-from xla_emitters.algebra.interval import Interval, Variable
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import (
     bitcast_map,
@@ -71,21 +70,6 @@ def test_delinearize_keeps_what_overflows_in_the_first_index():
     assert [e.evaluate([100]) for e in delinearize_in_bounds(Expr.variable(0), (2, 8))] == [12, 4]
 
 
-def test_the_default_loop_indexing_of_the_seed():
-    """Thread th_x of block bl_x takes elements (bl_x * 128 + th_x) * 4 + v of [6,512,4096]."""
-    thread, block, v = (Expr.variable(number) for number in range(3))
-    m = IndexingMap(
-        delinearize_in_bounds((block * 128 + thread) * 4 + v, (6, 512, 4096)),
-        (Variable(Interval(0, 127), "th_x"), Variable(Interval(0, 24575), "bl_x")),
-        (Variable(Interval(0, 3), "vector_index"),),
-    )
-    assert str(m.simplify()) == (
-        "(th_x, bl_x)[vector_index] -> ("
-        "bl_x floordiv 4096, (bl_x floordiv 8) mod 512, (bl_x mod 8) * 512 + th_x * 4 + vector_index), "
-        "domain: th_x in [0, 127], bl_x in [0, 24575], vector_index in [0, 3]"
-    )
-
-
 def test_linearize_wants_an_index_per_dim():
     with pytest.raises(ValueError, match="1 indices into a shape of rank 2"):
         linearize([Expr.variable(0)], (2, 3))
@@ -103,13 +87,6 @@ def test_a_size_of_zero_is_a_known_empty_map(make_map):
         == delinearize_in_bounds(Expr.variable(0), (3, 0))
         == (Expr.constant(0),) * 2
     )
-
-
-def test_the_seeds_transpose():
-    """f32[20,40] to f32[40,20] reads (d1, d0)."""
-    m = transpose_map((40, 20), (1, 0))
-    assert str(m) == "(d0, d1) -> (d1, d0), domain: d0 in [0, 39], d1 in [0, 19]"
-    assert np.array_equal(read_through(m, (40, 20), numbered((20, 40))), numbered((20, 40)).T)
 
 
 @pytest.mark.parametrize("permutation", list(itertools.permutations(range(3))), ids=str)

@@ -88,7 +88,6 @@ def test_any_text_is_a_size_or_an_error_with_a_place(text):
     else:
         assert parse_size(str(size)) == size
         return
-    assert place is not None
     assert 1 <= place.column <= len(text) + 1
 
 

@@ -1,7 +1,5 @@
 """Runs text through `mlir-opt` 22, to compare how MLIR reads it."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """xDSL's own dialects, without ours."""
 
-from __future__ import annotations
-
 from xdsl.context import Context
 from xdsl.dialects import get_all_dialects
 

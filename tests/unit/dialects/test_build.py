@@ -1,7 +1,5 @@
 """Building blocks of kernels, as text and as numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 

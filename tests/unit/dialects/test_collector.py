@@ -1,7 +1,5 @@
 """The garbage collector's threshold is raised during a compilation, and restored afterwards."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 from threading import Barrier, Thread

@@ -1,7 +1,5 @@
 """Subclasses complete xDSL's ops and leave them as they are; what xDSL makes becomes ours."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import pytest

@@ -1,7 +1,5 @@
 """Reading IR: every dialect is known, and every failure has a place."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -17,26 +15,7 @@ from xla_emitters.dialects.mlir import llvm
 from xla_emitters.errors import ParseError, VerifyError
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "arith",
-        "cf",
-        "dlti",
-        "func",
-        "gpu",
-        "hlo",
-        "llvm",
-        "math",
-        "nvvm",
-        "scf",
-        "tensor",
-        "ub",
-        "vector",
-        "xla",
-        "xla_gpu",
-    ],
-)
+@pytest.mark.parametrize("name", "arith cf dlti func gpu hlo llvm math nvvm scf tensor ub vector xla xla_gpu".split())
 def test_dialects_load(name: str):
     dialect = make_context().get_dialect(name)
     assert dialect.name == name

@@ -1,7 +1,5 @@
 """Names of the runtime's functions."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """Constants keep their bits, which xDSL alone loses."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

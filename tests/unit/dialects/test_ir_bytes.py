@@ -1,7 +1,5 @@
 """IR that was packed and unpacked is the same text, with locations, at every stage."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

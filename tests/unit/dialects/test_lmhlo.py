@@ -1,7 +1,5 @@
 """Ops on buffers: made from the table of `hlo` ops, with their rules."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.dialects.context import parse_ir

@@ -1,7 +1,5 @@
 """Locations: fused without repeats, printed in words, and given to ops without one."""
 
-from __future__ import annotations
-
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import FileLineColLoc, FusedLoc, IntAttr, IntegerAttr, NameLoc, StringAttr, UnknownLoc, i1
 from xdsl.ir import Block, Region
@@ -29,9 +27,6 @@ def test_fusing_keeps_each_part_once_and_flattens():
     assert fuse_all((both, UNKNOWN, C, A)) == fuse_locations(both, C)
     assert fuse_all((A, UNKNOWN, A)) == A
     assert fuse_all(()) == UNKNOWN
-
-
-def test_unknown_adds_nothing():
     assert fuse_locations(UnknownLoc(), A) == A
     assert fuse_locations(A, UnknownLoc()) == A
     assert fuse_locations(A, A) == A

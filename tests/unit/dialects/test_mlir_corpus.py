@@ -3,8 +3,6 @@
 `tests/corpus/mlir` holds a file per dialect, small modules written for MLIR's own grammar; `mlir-opt` is asked what each means.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from unit.dialects.mlir_opt import SEPARATOR, assert_generic_form_is_read, assert_means_the_same

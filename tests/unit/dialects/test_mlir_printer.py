@@ -1,7 +1,5 @@
 """Our text of IR: aliases, short names, names of values; and that MLIR reads it."""
 
-from __future__ import annotations
-
 import time
 from io import StringIO
 

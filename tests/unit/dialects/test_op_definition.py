@@ -1,7 +1,5 @@
 """Our ops are defined when they are first used, and are then what xDSL's own decorator makes."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

@@ -1,7 +1,5 @@
 """The ranges of index values that IR states."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i32
 from xdsl.ir import Operation

@@ -4,8 +4,6 @@
 rows with warp shuffles. Every state counts: before XLA's first pass, through scf, flat tensors and vectors, to the LLVM dialect.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

@@ -2,8 +2,6 @@
 those of xDSL's parser, in any order of texts, errors included.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

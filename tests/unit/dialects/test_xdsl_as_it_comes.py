@@ -1,7 +1,5 @@
 """Importing the package changes nothing of xDSL's: no attribute of a module or class is another, no definition of an op."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

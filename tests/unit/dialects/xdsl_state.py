@@ -6,8 +6,6 @@
 A member is described by where it is from (file and line of a function, name and metaclass of a class), else by its text.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import json

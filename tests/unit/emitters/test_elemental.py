@@ -1,7 +1,5 @@
 """The code of elements: it computes what the op means (run on the CPU executor), is not duplicated, and has locations."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,6 +22,7 @@ from xla_emitters.dialects.xla_gpu import ApplyIndexingOp, PureCallOp
 from xla_emitters.dtypes import DTYPES, Array, DType, Kind, dtype
 from xla_emitters.emitters.emit import emit_fusion
 from xla_emitters.errors import Unsupported
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.view import view_of
 from xla_emitters.pipelines.compiler import read_module
 from xla_emitters.runtime.reference.reference import evaluate
@@ -35,7 +34,7 @@ CORPUS = Path(__file__).parents[2] / "corpus"
 
 def fused(body: str) -> tuple[ComputationOp, FusionOp]:
     """A fusion of the computation with that body, called with parameters of its own."""
-    computation = next(op for op in parse_hlo(f"ENTRY f {{\n{body}\n}}").ops if isinstance(op, ComputationOp))
+    computation = entry_of(parse_hlo(f"ENTRY f {{\n{body}\n}}"))
     parameters = [f"p{i} = {text_of(op)} parameter({i})" for i, op in enumerate(computation.parameters)]
     call = ", ".join(f"p{i}" for i in range(len(parameters)))
     root = text_of(computation.root.owner)
@@ -411,6 +410,5 @@ def refusal(body: str) -> Unsupported:
 def test_an_op_without_code_is_refused_by_name_and_place():
     error = refusal("x = c64[8] parameter(0)\nROOT it = c64[8] asin(x)")
     assert "no code in c64 for HLO op 'asin' (instruction %it)" in error.message
-    assert error.place is not None
     assert (error.place.file, error.place.line) == ("test.hlo", 3)
     assert "'asin' has code for: float" in error.help

@@ -1,7 +1,5 @@
 """The entry point of emission: which emitter takes a fusion, and the error if none does."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +20,7 @@ from xla_emitters.emitters.emit import (
     register_emitter,
 )
 from xla_emitters.errors import Unsupported, UsageError
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.view import FusionView, view_of
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.rewrite.notes import take_notes
@@ -29,7 +28,7 @@ from xla_emitters.text.hlo import parse_hlo
 
 
 def computation(body: str) -> ComputationOp:
-    return next(op for op in parse_hlo(f"ENTRY f {{\n{body}\n}}", "x.hlo").ops if isinstance(op, ComputationOp))
+    return entry_of(parse_hlo(f"ENTRY f {{\n{body}\n}}", "x.hlo"))
 
 
 def view(body: str) -> FusionView:
@@ -112,7 +111,7 @@ def test_ops_without_code_are_refused_together_by_name_and_place():
                 n = c64[8] negate(p)
                 once = c64[8] fft(n), fft_type=FFT, fft_length={8}
                 ROOT again = c64[8] fft(once), fft_type=IFFT, fft_length={8} }"""
-    entry = next(op for op in parse_hlo(text, "x.hlo").ops if isinstance(op, ComputationOp) and op.is_entry)
+    entry = entry_of(parse_hlo(text, "x.hlo"))
     with pytest.raises(Unsupported) as caught:
         emit_fusion(view_of(entry), device("h200"))
     error = caught.value
@@ -134,7 +133,7 @@ def test_a_called_computation_is_refused_for_what_has_no_code_in_it():
       ENTRY f { p = f32[8] parameter(0)
                 q = u32[8] parameter(1)
                 ROOT m = f32[8] map(p, q), to_apply=odd }"""
-    entry = next(op for op in parse_hlo(text, "x.hlo").ops if isinstance(op, ComputationOp) and op.is_entry)
+    entry = entry_of(parse_hlo(text, "x.hlo"))
     with pytest.raises(Unsupported) as caught:
         emit_fusion(view_of(entry), device("h200"))
     assert caught.value.message == "no code for HLO op 'stochastic-convert' (instruction %s)"

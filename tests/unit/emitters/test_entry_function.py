@@ -1,7 +1,5 @@
 """The entry function: arguments, attributes, ids, and how wide an index is."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.dialects.builtin import ModuleOp, UnknownLoc
 
@@ -11,6 +9,7 @@ from xla_emitters.dialects.mlir import func, gpu
 from xla_emitters.dtypes import dtype
 from xla_emitters.emitters.elemental import kernel_tensor
 from xla_emitters.emitters.entry_function import entry_function, index_bits, kernel_module
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.view import FusionView, view_of
 from xla_emitters.program import LaunchDimensions
 from xla_emitters.text.hlo import parse_hlo
@@ -18,7 +17,7 @@ from xla_emitters.text.hlo import parse_hlo
 
 def view(body: str, name: str = "f") -> FusionView:
     module = parse_hlo(f"ENTRY {name} {{\n{body}\n}}")
-    return view_of(next(op for op in module.ops if isinstance(op, ComputationOp)))
+    return view_of(entry_of(module))
 
 
 NEGATE = "p = f32[64] parameter(0)\nROOT n = f32[64] negate(p)"

@@ -1,21 +1,19 @@
 """The loop emitter: what its FileCheck files do not show. (One loop, one call, all values before the first insert: `two_results.hlo`.)"""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 import xla_emitters as xe
 from xla_emitters.device import device
-from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.xla_gpu import LoopOp, PureCallOp
 from xla_emitters.emitters.emit import emit_fusion
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.view import view_of
 from xla_emitters.text.hlo import parse_hlo
 
 
 def emitted(body: str, target: str = "h200") -> ModuleOp:
-    computation = next(op for op in parse_hlo(f"ENTRY f {{\n{body}\n}}").ops if isinstance(op, ComputationOp))
+    computation = entry_of(parse_hlo(f"ENTRY f {{\n{body}\n}}"))
     module = emit_fusion(view_of(computation), device(target))
     module.verify()
     return module

@@ -1,7 +1,5 @@
 """The partitioner: which instructions share a function. Graphs are the seed's, and ones whose answer follows from its two criteria."""
 
-from __future__ import annotations
-
 import random
 import time
 
@@ -11,13 +9,14 @@ from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.emitters.partitioner import NESTING_LIMIT, Epilogue, PartitionedComputation, partition, post_order
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.rewrite.kernel_entry import sanitize
 from xla_emitters.text.hlo import parse_hlo
 
 
 def computation(body: str, name: str = "f") -> ComputationOp:
     module = parse_hlo(f"HloModule m\n\nENTRY {name} {{\n{body}\n}}\n")
-    return next(op for op in module.ops if isinstance(op, ComputationOp))
+    return entry_of(module)
 
 
 def groups(body: str) -> list[str]:

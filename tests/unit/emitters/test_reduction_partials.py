@@ -1,7 +1,5 @@
 """Partial results of a reduction: how many numbers each has, and how two of them are combined."""
 
-from __future__ import annotations
-
 import pytest
 from long_lists import but_long
 from xdsl.dialects.builtin import ModuleOp

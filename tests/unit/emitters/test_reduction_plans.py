@@ -1,7 +1,5 @@
 """Plans of reductions: launches as XLA's, and by enumeration that every element is read once and every result written once."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from itertools import product

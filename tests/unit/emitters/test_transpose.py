@@ -1,7 +1,5 @@
 """The transpose emitter: what it accepts, its refusals, and how its two loops are built."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute
@@ -11,6 +9,7 @@ from xla_emitters.device import device
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.xla_gpu import LoopOp, PureCallOp, SyncThreadsOp
 from xla_emitters.emitters.transpose import TransposeEmitter
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.view import view_of
 from xla_emitters.rewrite.kernel_entry import launch_of, shared_bytes
 from xla_emitters.rewrite.notes import take_notes
@@ -21,7 +20,7 @@ EMITTER = TransposeEmitter()
 
 
 def computation(body: str) -> ComputationOp:
-    return next(op for op in parse_hlo(f"ENTRY f {{\n{body}\n}}").ops if isinstance(op, ComputationOp))
+    return entry_of(parse_hlo(f"ENTRY f {{\n{body}\n}}"))
 
 
 def emitted(body: str) -> ModuleOp:

@@ -1,7 +1,5 @@
 """Tiles of a transpose, by enumeration: every element is read once, written once, and keeps its place in the tile in between."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 
@@ -11,8 +9,8 @@ import pytest
 
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.device import device
-from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.emitters.transpose_tiles import THREADS, PackedTiles, PlainTiles, plain_tiles, rotated_tiles
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.transposes import TransposeDescription, describe_transpose
 from xla_emitters.graph.view import view_of
 from xla_emitters.text.hlo import parse_hlo
@@ -31,7 +29,7 @@ def described(element: str, operand: tuple[int, ...], permutation: tuple[int, ..
         f"ENTRY f {{\n p = {element}[{text(operand)}] parameter(0)\n"
         f" ROOT t = {element}[{text(result)}] transpose(p), dimensions={{{text(permutation)}}}\n}}"
     )
-    view = view_of(next(op for op in parse_hlo(body).ops if isinstance(op, ComputationOp)))
+    view = view_of(entry_of(parse_hlo(body)))
     found = describe_transpose(view.instructions[-1])
     assert isinstance(found, TransposeDescription), found
     return found

@@ -1,7 +1,5 @@
 """Files of torch.export.save are known by what is in them, not by their names; without PyTorch a verb says which extra reads them."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from zipfile import ZipFile

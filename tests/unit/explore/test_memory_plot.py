@@ -1,7 +1,5 @@
 """Buffers over time: every buffer has a rectangle, and those that live together do not overlap."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The sentences about ops: one for each that is met."""
 
-from __future__ import annotations
-
 import re
 from importlib.resources import files
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which thread or lane touches which element or bank: against the definitions of maps and shuffles."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -1,7 +1,5 @@
 """Programs with unknown sizes pass by pass: every pass keeps the bits, and a wrong one is named."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import contextmanager
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Names in a text: where they are defined and used, in HLO text and in MLIR, with faults too."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

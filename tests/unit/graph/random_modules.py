@@ -1,7 +1,5 @@
 """Random modules of kernels, loops and branches, small enough to run by the thousand: see `random_module`."""
 
-from __future__ import annotations
-
 from random import Random
 
 ARRAY = "f32[4]"

@@ -1,7 +1,5 @@
 """Each pass on HLO, and the plan, makes one view of a fusion; results of analyses are cached on the view."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator

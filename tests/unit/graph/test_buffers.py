@@ -1,7 +1,5 @@
 """Arguments of a kernel: slices, alignment, sizes, and which are written."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -4,8 +4,6 @@ Groups are those of XLA (collective_ops_utils.h): of replicas without a channel,
 numbers with `use_global_device_ids`. A value comes back as it was, or is zeros where a permute sends nothing.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Which computations run on the host, which of them are one kernel, and fusions found by name in any computation."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.rewriter import Rewriter
 

@@ -1,7 +1,5 @@
 """Where bodies of Triton's fusions are cut: which instructions are written to memory, in which parts, and which are not."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.graph.cuts import find_cuts

@@ -1,7 +1,5 @@
 """The elements that a fusion needs of its parameters, against sets of indices enumerated by NumPy and by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

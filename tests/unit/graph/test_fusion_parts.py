@@ -1,7 +1,5 @@
 """Computations under construction: their text reads back, whatever the names of their instructions are."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from xla_emitters.graph.entry import entry_of

@@ -1,10 +1,8 @@
 """Which instruction is the hero, rule by rule. XLA's choice for real fusions: tests/runtime/test_corpus.py."""
 
-from __future__ import annotations
-
 import pytest
 
-from xla_emitters.dialects.hlo.computation import ComputationOp
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.heroes import TransposeHeroes, find_non_trivial_hero, find_transposes, place_map
 from xla_emitters.graph.view import FusionView, view_of
 from xla_emitters.text.hlo import parse_hlo
@@ -12,7 +10,7 @@ from xla_emitters.text.hlo import parse_hlo
 
 def view(body: str, called: str = "") -> FusionView:
     module = parse_hlo(f"{called}\nENTRY f {{\n{body}\n}}")
-    return view_of(next(op for op in module.ops if isinstance(op, ComputationOp) and op.sym_name.data == "f"))
+    return view_of(entry_of(module))
 
 
 def heroes(body: str, called: str = "") -> list[str]:
@@ -21,9 +19,7 @@ def heroes(body: str, called: str = "") -> list[str]:
     return [find_non_trivial_hero(fusion, root).instruction_name.data for root in fusion.roots]
 
 
-ADD = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] add(a, b) }".replace("{ ", "{\n").replace(
-    " }", "\n}"
-)
+ADD = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] add(a, b) }"
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 names stay unique, layouts fit, uncalled computations are removed, and no value changes.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from xdsl.rewriter import Rewriter

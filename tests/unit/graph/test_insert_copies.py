@@ -1,7 +1,5 @@
 """Copies of arrays that are updated in place but needed elsewhere, and of results without an array of their own."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp

@@ -1,7 +1,5 @@
 """Which emitter a root would have alone: XLA's choice for real fusions, and the order in which emitters are asked."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Launch dimensions and work-item maps: the seed's, XLA's known figures, and by enumeration that every element is visited once."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 
@@ -75,7 +73,7 @@ def test_ids_of_extent_one_are_not_in_the_map():
     assert str(work_item_map(LaunchDimensions((1, 1, 1), (1, 1, 1)), (1, 1), (1, 0), 1)) == "() -> (0, 0)"
 
 
-@pytest.mark.parametrize("unroll", [1, 2, 4])
+@pytest.mark.parametrize("unroll", [1, 2, 4, 8])
 @pytest.mark.parametrize(
     ("shape", "minor_to_major"),
     [

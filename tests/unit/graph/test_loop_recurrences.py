@@ -1,7 +1,5 @@
 """What ends a loop, found through fusions and calls; one that will run too long is refused after few iterations."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -137,7 +135,6 @@ FLOAT_ROWS: dict[str, Callable[[Any, Any], Any]] = {
 def test_trips_are_those_of_a_loop_of_floats(step: str, direction: str, kind: str) -> None:
     """Against NumPy, one step at a time in the type: sums that stop to grow, infinities, NaN, powers that become zero."""
     ends = found(loop(f"compare(i, limit), direction={direction}", step).replace("s32", kind))
-    assert ends is not None
     assert ends.is_exact == (kind != "f32" or "divide" not in step)  # a GPU's division of f32 is within 2 ulp
     element: Any = {"f32": np.float32, "f64": np.float64}[kind]
     compare: dict[str, Any] = {"EQ": operator.eq, "NE": operator.ne, "LT": operator.lt, "LE": operator.le}
@@ -225,7 +222,6 @@ ENTRY main { i = s32[] parameter(0)
   ROOT w = (s32[], pred[]) while(t), condition=cond, body=body }
 """
     ends = found(text)
-    assert ends is not None
     assert ends.state == (1, 0)
     assert [outlasts(ends, (1, 1), most) for most in (6, 7)] == [True, False]  # 3**7 > 1000
 
@@ -477,7 +473,6 @@ def test_arrays_that_never_come_back_are_followed(condition: str, monkeypatch: p
     trips = trips_by_numpy(holds, limit, 2000)
     assert 4 < trips < 2000
     ends = found(array_loop(condition.replace("LIMIT", str(limit)), LOGISTIC))
-    assert ends is not None
     state = [(0, *STARTS)[leaf] for leaf in ends.state]
     assert [outlasts(ends, state, most) for most in (trips - 1, trips)] == [True, False]
     endless = array_loop(condition.replace("LIMIT", "2"), LOGISTIC)
@@ -536,7 +531,6 @@ ROUNDED: list[tuple[str, Callable[[Any, Any], Any], Callable[[Any], bool]]] = [
 def test_what_machines_round_differently_is_followed_after_many_iterations(text: str, step: Any, goes_on: Any) -> None:
     """Sums of floats, quotients of f32 and functions: it says how long the loop runs, but is not asked at once."""
     ends = found(text)
-    assert ends is not None
     assert not ends.is_exact
     assert asked_after(is_exact=ends.is_exact) == CLEARLY_LONG_LOOP
     x, y = STARTS
@@ -561,5 +555,4 @@ def test_what_takes_longer_to_foresee_than_to_run_is_run() -> None:
     assert found(array_loop(columns, LOGISTIC, "2,2")) is not None
     assert found(array_loop(columns, LOGISTIC, "2,2").replace("f32[2,2]", "f32[2,2]{0,1}")) is None
     ends = found(array_loop(largest, LOGISTIC, "1024"))
-    assert ends is not None
     assert not outlasts(ends, [np.full(1024, 0.1, np.float32) for _ in ends.state], 10**9)

@@ -1,7 +1,5 @@
 """What a fusion may write over: the program's own arrays, and only where nothing needs them any more."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.dialects.hlo.computation import FusionOp

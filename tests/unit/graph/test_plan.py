@@ -1,7 +1,5 @@
 """Plans: which kernels, in which order, on which arrays; and what cannot be planned."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

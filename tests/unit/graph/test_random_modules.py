@@ -1,7 +1,5 @@
 """Plans of random modules compute what the modules say, and no step reads memory that was freed, or that nothing has written."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How many steps one kernel does: counted by hand, and by the loads that the executor sees."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -84,7 +82,6 @@ def test_elements_are_counted_from_the_results_backwards(case: str) -> None:
     text, steps, once, worst = CASES[case]
     module = parse_hlo(f"{ADD}ENTRY main {{ x = f32[4,6] parameter(0)\n {text} }}")
     found = recomputation_of(view_of(entry_of(module)))
-    assert found is not None
     assert (found.steps, found.once) == (steps, once)
     assert worst is None or found.worst.instruction_name.data == worst
 
@@ -92,7 +89,6 @@ def test_elements_are_counted_from_the_results_backwards(case: str) -> None:
 def test_what_is_computed_again_is_loaded_again() -> None:
     """Each element of %e is one load of %x: 16 * 64 rows of 64 for the sums, which are counted, and 16 * 64 that may share these."""
     found = recomputation_of(view_of(entry_of(parse_hlo(SOFTMAX))))
-    assert found is not None
     assert found.steps == 2 * 16 * 64 * 64 + 2 * 16 * 64
     counter = AccessCounter()
     program = compile(SOFTMAX, stage="llvm-dialect", record="stages", cache=False)

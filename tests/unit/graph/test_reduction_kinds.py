@@ -1,14 +1,11 @@
 """Reductions as three dims in the order of memory, which of them are heroes, and which of a fusion's share blocks."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pytest
 
 import xla_emitters as xe
-from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dtypes import dtype
 from xla_emitters.graph.entry import entry_of
@@ -30,7 +27,7 @@ from xla_emitters.text.hlo import parse_hlo
 def view(body: str) -> FusionView:
     add = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }"
     module = parse_hlo(f"{add}\nENTRY f {{\n{body}\n}}", "x.hlo")
-    return view_of(next(op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry))
+    return view_of(entry_of(module))
 
 
 def reduce(operand: str, result: str, dimensions: str) -> ReduceOp:
@@ -125,7 +122,6 @@ def test_why_a_reduction_is_no_hero():
 )
 def test_two_steps_sum_what_one_does(shape: Reduction):
     """The first step's results are the second's operand, and its kept dims those of the whole."""
-    assert shape.split is not None
     first, second = shape.split.first, shape.split.second
     assert first.is_race_free
     assert second.is_race_free

@@ -1,7 +1,5 @@
 """What partial results begin with: the initial value if counting it twice changes nothing, else the identity of the body."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.dialects.hlo.computation import find_computation

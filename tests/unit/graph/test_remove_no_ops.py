@@ -2,8 +2,6 @@
 those with control dependencies, or with sizes known only at run time, stay.
 """
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

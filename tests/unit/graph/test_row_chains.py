@@ -1,7 +1,5 @@
 """The longest chain of combinations in a kernel that scans a row, counted from what its threads do."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Which computations are scans: trees of windows, of interleaved sums, and what differs from one in one place."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -55,7 +53,6 @@ def tree(op: str = "add", t: str = "f32", z: str = "0", **named: Any) -> str:
 )
 def test_trees_of_windows(text: str, way: str) -> None:
     found = find_scan(view_of(entry_of(parse_hlo(text, "m"))).instructions)
-    assert found is not None
     names = found.array.owner.instruction_name.data, found.result.owner.instruction_name.data  # type: ignore[union-attr]
     assert (*names, found.dim, found.way) == ("y", "w", 1, way)
 

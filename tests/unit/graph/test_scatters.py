@@ -1,7 +1,5 @@
 """Scatters: which arrays can be updated in place, and which threads take which updates."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.device import device

@@ -1,7 +1,5 @@
 """One fusion of ENTRY alone: a parameter for each operand, the same values, and no reference to the old parameters."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

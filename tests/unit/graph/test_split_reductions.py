@@ -1,7 +1,5 @@
 """Reductions in several kernels: the lengths that XLA chooses, unchanged values, and what is not split."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
@@ -38,14 +36,12 @@ add { a = f32[] parameter(0)
 )
 def test_lengths_are_split_as_xla_does(shape: Reduction, outer: int, inner: int):
     """Source: fusions of JAX programs as XLA compiles them."""
-    assert shape.split is not None
     assert (shape.split.outer, shape.split.inner) == (outer, inner)
 
 
 def test_the_parts_are_small_enough_and_all_of_it():
     for length in range(16385, 400000, 4099):
         split = Reduction(True, (2, 3, length)).split
-        assert split is not None
         assert split.outer * split.inner >= length
         # Half a step of the search pads at most so much.
         assert split.outer * split.inner - length < split.outer
@@ -56,10 +52,8 @@ def test_the_parts_are_small_enough_and_all_of_it():
 
 def test_many_slices_are_reduced_after_the_rows():
     split = Reduction(True, (9, 3, 100)).split
-    assert split is not None
     assert (split.first, split.second) == (Reduction(True, (1, 27, 100)), Reduction(False, (1, 9, 3)))
     split = Reduction(True, (9, 1, 100)).split
-    assert split is not None
     assert split.second == Reduction(True, (1, 1, 9))
 
 

@@ -1,7 +1,5 @@
 """Fusions whose results no one kernel makes: which results stay together, unchanged values, and what is not split."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp

@@ -1,7 +1,5 @@
 """Fusions of Triton and cuDNN: their parts compute the same, in all control computations; what has no code is not split, with a reason."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

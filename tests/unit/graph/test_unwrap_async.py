@@ -1,7 +1,5 @@
 """Asynchronous instructions become plain ones where they start, in every spelling of the text."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

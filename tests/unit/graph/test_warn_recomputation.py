@@ -1,7 +1,5 @@
 """A warning if ENTRY is one kernel that recomputes much; none for XLA's fusions, and none for little recomputation."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

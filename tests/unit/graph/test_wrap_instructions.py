@@ -1,7 +1,5 @@
 """Instructions beside fusions, and in control computations, become fusions of their own; those that no kernel computes stay."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """NumPy under another name, so that library functions run their code for CuPy, on bit patterns, without a GPU."""
 
-from __future__ import annotations
-
 from types import ModuleType, SimpleNamespace
 from typing import Any
 

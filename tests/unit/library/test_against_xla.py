@@ -5,8 +5,6 @@ for them (`NAME.r0` ...). To make it again: compile each text for a CPU client o
 inputs.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Any

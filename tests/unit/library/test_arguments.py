@@ -1,7 +1,5 @@
 """Narrow types: as bit patterns, the form in a GPU's arrays, they have the values of `ml_dtypes`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """Convolutions against nested loops over HLO's definition, one scalar product at a time."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

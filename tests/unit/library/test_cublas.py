@@ -1,7 +1,5 @@
 """Products by gemmStridedBatchedEx, on the stand-in for CuPy, against NumPy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

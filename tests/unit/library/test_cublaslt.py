@@ -2,8 +2,6 @@
 that are used, in NVIDIA's bindings where they are installed.
 """
 
-from __future__ import annotations
-
 import ctypes
 import random
 import re

@@ -1,7 +1,5 @@
 """Distances between floats, against NumPy's neighbours."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """The table of functions; and the code for a GPU's arrays, run on NumPy's."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Matrix products with cuBLASLt's prologues and epilogues, against formulas in float64."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Elements that share a byte: the first is in its lowest bits."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

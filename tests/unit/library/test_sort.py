@@ -1,7 +1,5 @@
 """Sorts by keys and by comparators, top k; against Python's own stable sort."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cmp_to_key
 from typing import Any

@@ -3,8 +3,6 @@
 Index is int64. Small on purpose, and apart from the product's own executor.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Lines through LLVM: the code is the same with and without, by every way to PTX, and each instruction names its op."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -72,25 +70,15 @@ def test_declarations_and_modules_without_places_are_taken() -> None:
     assert "<hlo>" in str(defined.location)
 
 
-ONE_PROCESS = (
-    pytest.param("mlir-opt", marks=needs("mlir-opt", "libdevice")),
-    pytest.param("llvmlite", marks=needs("llvmlite", "libdevice")),
+WAYS = (
+    *(pytest.param("mlir-opt", path, marks=needs("mlir-opt", "libdevice")) for path in SAMPLES),
+    *(pytest.param("llvmlite", path, marks=needs("llvmlite", "libdevice")) for path in SAMPLES),
+    pytest.param("steps", SAMPLES[0], marks=needs(*STEPS)),  # four processes a kernel
 )
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem.partition(".")[0])
-@pytest.mark.parametrize("way", ONE_PROCESS)
+@pytest.mark.parametrize(("way", "path"), WAYS, ids=lambda each: getattr(each, "stem", each).partition(".")[0])
 def test_the_code_is_the_same(way: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert_the_code_is_the_same(way, path, monkeypatch)
-
-
-@needs(*STEPS)
-def test_the_code_is_the_same_by_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four processes a kernel: of one."""
-    assert_the_code_is_the_same("steps", SAMPLES[0], monkeypatch)
-
-
-def assert_the_code_is_the_same(way: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Byte by byte, once `.loc` and what it needs are taken out."""
     monkeypatch.setenv(TOOLCHAIN, way)
     module = kernel_of(path)

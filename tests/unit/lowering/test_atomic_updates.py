@@ -1,7 +1,5 @@
 """Atomic updates of elements: values that random inputs rarely have, before and after tensors become memory."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -4,8 +4,6 @@ Numbers are pairs of edge values (zeros, tiny, near 1, large, on the axes), and 
 loses its digits: zeros and poles of the functions, 1 and -1.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from unit.runtime.simt.kernels import THREADS, kernel

@@ -1,25 +1,20 @@
 """Every row of the table names a function that libdevice has."""
 
-import pytest
-from tools_here import here
+from tools_here import PTX, here, needs
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir import func
-from xla_emitters.errors import ToolError
 from xla_emitters.functions import BY_OP, Gpu
 from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevicePass
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
 from xla_emitters.lowering.toolchain.toolchain import compile_to_ptx
-from xla_emitters.lowering.toolchain.tools import find_tools
 
 BINARY = ("arith.remf", "math.atan2", "math.powf")
 
 
+@needs(*PTX)
 def test_libdevice_has_every_function() -> None:
     """Each row as f32, f64, bf16 and approximated, called from a kernel: nothing is left undefined in the PTX."""
-    for found in find_tools(here()).values():
-        if isinstance(found, ToolError):
-            pytest.skip(found.message)
     kernels: list[str] = []
     for name in [op for op, row in BY_OP.items() if row.gpu is Gpu.LIBDEVICE]:
         for type, flags in (("f32", ""), ("f64", ""), ("bf16", ""), ("f32", " fastmath<afn>")):

@@ -1,6 +1,7 @@
 """Arithmetic built from an expression computes what the expression says, over the whole domain of many small maps."""
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from xla_emitters.errors import Unsupported
 from xla_emitters.lowering.index_arithmetic import expressions_of, is_unsigned, overflowing_part
 from xla_emitters.lowering.lower_affine import LowerAffinePass
 from xla_emitters.lowering.simplify_affine import SimplifyAffinePass
+from xla_emitters.rewrite.kernel_pass import KernelPass
 
 X, Y = Expr.variable(0), Expr.variable(1)
 EXPRESSIONS = [
@@ -57,14 +59,16 @@ def grid(bounds: tuple[tuple[int, int], ...]) -> list[np.ndarray]:
     return list(points.T)
 
 
+@pytest.mark.parametrize("passes", [(SimplifyAffinePass, LowerAffinePass), (LowerAffinePass,)], ids=["both", "one"])
 @pytest.mark.parametrize("expr", EXPRESSIONS, ids=str)
 @pytest.mark.parametrize("bounds", DOMAINS, ids=str)
-def test_lowered_value_is_the_map_s(expr: Expr, bounds: tuple[tuple[int, int], ...]) -> None:
-    """simplify-affine then lower-affine leave no map, and every point of the domain gets its value."""
+def test_lowered_value_is_the_map_s(
+    expr: Expr, bounds: tuple[tuple[int, int], ...], passes: tuple[type[KernelPass], ...]
+) -> None:
+    """No map is left, and every point of the domain gets its value; the signed forms of lower-affine alone are right for any sign."""
     module, map = module_of([expr], bounds)
-    ctx = make_context()
-    SimplifyAffinePass().apply(ctx, module)
-    LowerAffinePass().apply(ctx, module)
+    for step in passes:
+        step().apply(make_context(), module)
     module.verify()
     assert not any(op.name == "xla_gpu.apply_indexing" for op in module.walk())
     points = grid(bounds)
@@ -75,18 +79,6 @@ def test_lowered_value_is_the_map_s(expr: Expr, bounds: tuple[tuple[int, int], .
     assert [map.evaluate([int(x), int(y)])[0] for x, y in zip(*points, strict=True)] == wanted
 
 
-@pytest.mark.parametrize("expr", EXPRESSIONS, ids=str)
-def test_only_lower_affine(expr: Expr) -> None:
-    """The signed forms alone are right for any sign."""
-    bounds = ((-9, 9), (-5, 5))
-    module, _ = module_of([expr], bounds)
-    LowerAffinePass().apply(make_context(), module)
-    points = grid(bounds)
-    (got,) = run(module, points)
-    wanted = [expr.evaluate([int(x), int(y)]) for x, y in zip(*points, strict=True)]
-    np.testing.assert_array_equal(np.broadcast_to(got, points[0].shape), wanted)
-
-
 def test_a_common_part_is_built_once() -> None:
     module, _ = module_of([(X * 4 + Y) // 8, (X * 4 + Y) % 8], ((0, 6), (0, 8)))
     SimplifyAffinePass().apply(make_context(), module)
@@ -95,10 +87,11 @@ def test_a_common_part_is_built_once() -> None:
     assert names.count("arith.addi") == 1
 
 
-def test_unsigned_needs_proof() -> None:
-    def ranges(bounds: tuple[int, int]):
-        return IndexingMap((X,), (Variable(Interval(*bounds)),), (), (), ()).range_of
+def ranges(bounds: tuple[int, int]) -> Callable[[Expr], Interval]:
+    return IndexingMap((X,), (Variable(Interval(*bounds)),), (), (), ()).range_of
 
+
+def test_unsigned_needs_proof() -> None:
     assert is_unsigned(X // 4, ranges((0, 10)))
     assert not is_unsigned(X // 4, ranges((-1, 10)))
     assert not is_unsigned((X - 1) % 4, ranges((0, 10)))
@@ -108,9 +101,6 @@ def test_unsigned_needs_proof() -> None:
 
 
 def test_what_may_overflow_is_found_where_it_is_divided_or_compared() -> None:
-    def ranges(bounds: tuple[int, int]):
-        return IndexingMap((X,), (Variable(Interval(*bounds)),), (), (), ()).range_of
-
     whole = ranges((0, 2**31 - 1))
     # Low bits of sums are right whatever they wrap at, and an index fits an index.
     for harmless in (X * 3 + 7, X // 4, X % 3 * 5 + (X // 2) * 100, Expr.maximum(X, Expr.constant(3))):

@@ -1,7 +1,5 @@
 """A chain of functions that each call the one below three times: its code stays linear, and its numbers are the reference's."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

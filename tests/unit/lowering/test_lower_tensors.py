@@ -3,8 +3,8 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnknownLoc
-from xdsl.traits import IsTerminator
+from unit.transforms.places import after_with_places
+from xdsl.dialects.builtin import ModuleOp
 
 import xla_emitters as xe
 from xla_emitters.dialects.context import make_context, parse_ir
@@ -105,14 +105,7 @@ def test_same_numbers_as_numpy(type: str, body: str):
 
 @pytest.mark.parametrize("type", ["bf16", "i1", "f8E4M3FN", "i4"])
 def test_every_new_op_has_the_location_of_the_op_that_it_stands_for(type: str):
-    module = parse_ir(kernel(VECTOR, type))
-    places = {op.name: FileLineColLoc(StringAttr(op.name), IntAttr(1), IntAttr(1)) for op in module.walk()}
-    for op in module.walk():
-        op.location = places[op.name]
-    LowerTensorsPass().apply(make_context(), module)
-    assert not [
-        op.name for op in module.walk() if isinstance(op.location, UnknownLoc) and not op.has_trait(IsTerminator)
-    ]
+    module, places = after_with_places(kernel(VECTOR, type), LowerTensorsPass())
     assert {op.location for op in module.walk() if op.name == "llvm.store"} == {places["vector.transfer_write"]}
     assert {op.location for op in module.walk() if op.name == "llvm.load"} == {
         places["vector.transfer_read"],

@@ -4,12 +4,12 @@ import re
 
 import numpy as np
 import pytest
-from tools_here import here
+from tools_here import PTX, here, needs
 from xdsl.dialects.builtin import ModuleOp
 
 import xla_emitters as xe
 from xla_emitters.dialects.context import make_context, parse_ir
-from xla_emitters.errors import ToolError, Unsupported
+from xla_emitters.errors import Unsupported
 from xla_emitters.lowering import lower_to_llvm_gpu
 from xla_emitters.lowering.convert_index_type import ConvertIndexTypePass
 from xla_emitters.lowering.convert_math_to_libdevice import ConvertMathToLibdevicePass
@@ -17,7 +17,6 @@ from xla_emitters.lowering.convert_scf_to_cf import ConvertScfToCfPass
 from xla_emitters.lowering.lower_to_llvm_gpu import LowerToLlvmGpuPass
 from xla_emitters.lowering.simplify_affine import SimplifyAffinePass
 from xla_emitters.lowering.toolchain.toolchain import compile_to_ptx
-from xla_emitters.lowering.toolchain.tools import find_tools
 
 
 def lowered(text: str) -> ModuleOp:
@@ -32,12 +31,6 @@ def lowered(text: str) -> ModuleOp:
         step.apply(ctx, module)
         module.verify()
     return module
-
-
-def skip_without(*names: str) -> None:
-    for name, found in find_tools(here()).items():
-        if name in names and isinstance(found, ToolError):
-            pytest.skip(found.message)
 
 
 # Operand types of the ops that are not f32 to f32 or i32 to i32.
@@ -79,9 +72,9 @@ def signature(name: str) -> str:
     return "(f32, f32) -> f32" if name.endswith("f") else "(i32, i32) -> i32"
 
 
+@needs(*PTX)
 def test_every_row_becomes_ptx() -> None:
     """Each row of the table, in a function of its own, gets through MLIR's verifier and LLVM's backend, at once."""
-    skip_without("mlir-opt")
     functions: list[str] = []
     for name in (*lower_to_llvm_gpu._RENAMED, *lower_to_llvm_gpu._WITH_POISON_FLAG):
         inputs, output = signature(name)[1:].split(") -> ")
@@ -107,9 +100,9 @@ DIVISIONS = [
 ]
 
 
+@needs(*PTX)
 def test_rounding_divisions() -> None:
     """Against Python's own floor division; LLVM folds the constants, so the answer is in the optimised IR."""
-    skip_without("mlir-opt", "opt", "mlir-translate", "llc")
     functions = [
         f"""func.func @f{number}(%p: !llvm.ptr) attributes {{xla.entry}} {{
           %x = arith.constant {x} : i32
@@ -160,9 +153,9 @@ def test_shifts_of_64_bits_by_amounts_of_64_bits() -> None:
             np.testing.assert_array_equal(got, numbers_wanted, stage)
 
 
+@needs(*PTX)
 def test_control_flow_computes() -> None:
     """Loops, a branch, a while and a switch over constants: LLVM folds them all, so their sum is in the PTX."""
-    skip_without("mlir-opt")
     ptx = compile_to_ptx(
         lowered("""
     func.func @f(%p: !llvm.ptr) attributes {xla.entry} {

@@ -3,8 +3,6 @@
 Work is counted in Python calls, which do not depend on what else the machine does.
 """
 
-from __future__ import annotations
-
 import cProfile
 
 import pytest

@@ -1,13 +1,10 @@
 """A module's equal kernels take the passes once; what they become is what each becomes by itself."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.pipelines import compiler
 from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pipelines.equal_kernels import EqualKernels
-from xla_emitters.program import Program
 
 LAYERS = 3
 
@@ -51,20 +48,11 @@ ENTRY main {{
 """
 
 
-def never_shared(*_: object) -> bool:
-    return False
-
-
-@pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> Program:
-    """The model's program, with the passes run on each kernel."""
-    with monkeypatch.context() as patch:
-        patch.setattr(compiler, "_may_share", never_shared)
-        return compile(MODEL, record="none", cache=False)
-
-
-def test_shared_kernels_have_the_code_and_remarks_of_their_own(alone: Program) -> None:
+def test_shared_kernels_have_the_code_and_remarks_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remarks name the lines of their own kernel."""
     shared = compile(MODEL, record="none", cache=False)
+    monkeypatch.setattr(compiler, "_may_share", lambda *_: False)
+    alone = compile(MODEL, record="none", cache=False)
     assert shared.code == alone.code
     assert shared.kernels == alone.kernels
     for own, other in zip(shared.traces, alone.traces, strict=True):
@@ -75,10 +63,6 @@ def test_shared_kernels_have_the_code_and_remarks_of_their_own(alone: Program) -
     assert all(step.seconds for step in first.steps)
     for trace in others:
         assert any(not step.seconds for step in trace.steps)
-
-
-def test_remarks_name_the_lines_of_their_own_kernel(alone: Program) -> None:
-    shared = compile(MODEL, record="none", cache=False)
     said = {trace.name: {r.place for step in trace.steps for r in step.remarks if r.place} for trace in shared.traces}
     assert any(said.values())
     for name, places in said.items():

@@ -1,7 +1,5 @@
 """Cumulative ops that were cut into several fusions become kernels that scan rows; their values are NumPy's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The cache: which programs it returns, which it does not, and that damaged files on disk are only misses."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 from pathlib import Path
@@ -52,7 +50,6 @@ def test_what_is_put_is_got_from_memory_and_from_disk(directory: Path) -> None:
     put_program(Cache.of(PROGRAMS, read_settings()), "aa11", made)
     forgotten()
     got = get_program(Cache.of(PROGRAMS, read_settings()), "aa11")
-    assert got is not None
     assert got == made
     assert got.traces == made.traces
     assert got.trace["flat"].ir == made.trace["flat"].ir

@@ -1,7 +1,5 @@
 """IR of any stage is a kernel of its own: the passes after that stage make the same PTX as of the module."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

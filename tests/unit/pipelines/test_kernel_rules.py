@@ -1,7 +1,5 @@
 """`--tune auto`: which work of a thread the rule takes; that it is the default of modules of several kernels, and not of one."""
 
-from __future__ import annotations
-
 import pytest
 
 import xla_emitters as xe

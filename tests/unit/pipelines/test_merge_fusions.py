@@ -1,7 +1,5 @@
 """Which pairs of fusions become one kernel by `xla-merge-fusions`, and that the module's values do not change by a bit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

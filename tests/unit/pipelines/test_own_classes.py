@@ -1,7 +1,5 @@
 """No pass leaves an op of a class of xDSL's for which there is one of ours: our passes match ours alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

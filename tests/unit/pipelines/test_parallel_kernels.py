@@ -1,7 +1,5 @@
 """Kernels that several processes compile are those of one process, and so are errors."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The map: which passes run in which order, that each has a reason and a name, and that each depends on the IR alone."""
 
-from __future__ import annotations
-
 import re
 from itertools import compress
 from pathlib import Path

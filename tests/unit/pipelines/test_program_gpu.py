@@ -1,7 +1,5 @@
 """Programs with unknown sizes through CuPy: on a fake CuPy, whose device is the CPU executor."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import ModuleType
 

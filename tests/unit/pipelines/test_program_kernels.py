@@ -1,7 +1,5 @@
 """What is recorded of the passes on a whole program."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from xla_emitters.explore.compile import compile_text

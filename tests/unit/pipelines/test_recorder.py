@@ -1,7 +1,5 @@
 """What is recorded of a compilation, and where the lines of its IR come from."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

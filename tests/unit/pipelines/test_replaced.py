@@ -1,7 +1,5 @@
 """A kernel that a person wrote takes the place of a compiled one: the passes go on from it, and `check` and `bisect` judge it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -53,7 +51,6 @@ def test_the_passes_go_on_from_it(stage: str) -> None:
 def test_bisect_names_the_replacement_and_its_thread() -> None:
     text = xe.compile(HLO, cache=False, stage="flat").code.replace("3.000000e+00", "4.000000e+00")
     found = bisect(HLO, replaced=(Replacement("flat", text),)).culprit
-    assert found is not None
     assert (found.name, found.stage) == ("xla-replace-kernel", "flat")
     assert found.thread is not None
     assert found.blame.op.startswith("%cst = arith.constant 4.000000e+00")

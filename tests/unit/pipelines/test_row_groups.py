@@ -1,7 +1,5 @@
 """Which fusions of a module are merged so that rows are read once, and that the module's values do not change."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp

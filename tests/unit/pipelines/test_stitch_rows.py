@@ -1,7 +1,5 @@
 """Which fusions become kernels that read rows once: by rule all that can, by price those that gain; the others have a reason."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

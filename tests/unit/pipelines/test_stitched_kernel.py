@@ -1,7 +1,5 @@
 """Which part of a fusion is computed row by row, in which ways, and the interface of its kernel."""
 
-from __future__ import annotations
-
 import pytest
 from runtime.row_modules import fusion_of, module_of
 

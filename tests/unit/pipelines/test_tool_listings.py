@@ -1,7 +1,5 @@
 """Provenance to the last line: PTX and SASS in the trace, with the op and the HLO instructions of each line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A cost with figures that are easy to compare."""
 
-from __future__ import annotations
-
 from xla_emitters.pricing.model import KernelCost
 
 EXAMPLE = KernelCost(

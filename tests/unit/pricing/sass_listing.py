@@ -1,7 +1,5 @@
 """Listings as nvdisasm prints them."""
 
-from __future__ import annotations
-
 
 def listing(text: str, name: str = "fusion") -> str:
     """nvdisasm's form of instructions and labels, 16 bytes an instruction."""

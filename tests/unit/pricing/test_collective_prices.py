@@ -1,7 +1,5 @@
 """Collectives: bytes on the wire by hand, bounds from the stated figures, and when they run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -44,7 +42,6 @@ def test_a_large_sum_is_bound_by_its_link() -> None:
     inside, across = (
         price_collective("all_reduce", "s", config, shape, shape, device("h200")) for config in (EIGHT, ACROSS)
     )
-    assert inside is not None
     assert across is not None
     assert inside.wire_bytes == 2**28 * 7 // 4
     assert inside.bounds == {"link": pytest.approx(2**28 * 1.75 / 450e9 / 0.8 * 1e6)}
@@ -53,7 +50,6 @@ def test_a_large_sum_is_bound_by_its_link() -> None:
     assert across.bounds["network"] == pytest.approx(2**28 * 2 * 15 / 16 / 50e9 / 8 / 0.8 * 1e6)
     assert across.bound == "network"
     small = price_collective("all_reduce", "s", EIGHT, [("f32", (8,))], [("f32", (8,))], device("h200"))
-    assert small is not None
     assert small.bound == "latency"
     assert small.time == pytest.approx(6.6 + 14 * 0.6, rel=1e-3)
     assert price_collective("gemm", "d", {}, shape, shape, device("h200")) is None
@@ -87,7 +83,6 @@ def test_what_runs_beside_a_collective() -> None:
 def test_a_timeline() -> None:
     (found,) = cost(STARTED).costs
     timeline = found.timeline
-    assert timeline is not None
     names = {span.name: span for span in timeline.spans}
     assert names["y"].start == names["s"].start == 0.0
     assert names["z"].start == pytest.approx(max(names["y"].end, names["s"].end))

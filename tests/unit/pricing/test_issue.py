@@ -1,7 +1,5 @@
 """Classes of instructions, operations and pipes; the figures are the programming guide's table, worked out by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.device import device

@@ -1,7 +1,5 @@
 """The time of one warp in a listing, with simple latencies: cycles and loads in flight worked out by hand."""
 
-from __future__ import annotations
-
 from unit.pricing.sass_listing import listing
 
 from xla_emitters.pricing.latency import Latencies, walk

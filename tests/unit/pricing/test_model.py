@@ -1,7 +1,5 @@
 """The model: each bound from given figures, worked out by hand; the order of kernels where it is known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -44,9 +42,23 @@ def cost(
     traffic = Traffic(
         (read, Sectors(0, 0, 0, size, size, size)), (size, size), size, blocks * 64, shared_cycles, 0, 0, (), blocks
     )
-    resources = EntryResources("copy", 16, spills, 0)
-    launch = LaunchDimensions((blocks, 1, 1), (threads, 1, 1))
-    return kernel_cost("copy", device(chip), launch, resources, listing(sass), traffic, NeededBytes(size, size, True))
+    return priced(traffic, size, size, blocks, threads, sass, chip, spills=spills)
+
+
+def priced(
+    traffic: Traffic,
+    read: int,
+    written: int,
+    blocks: int,
+    threads: int = 128,
+    sass: str = COPY,
+    chip: str = "h200",
+    registers: int = 16,
+    spills: int = 0,
+) -> KernelCost:
+    resources, launch = EntryResources("k", registers, spills, 0), LaunchDimensions((blocks, 1, 1), (threads, 1, 1))
+    needed = NeededBytes(read, written, True)
+    return kernel_cost("k", device(chip), launch, resources, listing(sass), traffic, needed)
 
 
 @pytest.mark.tiny
@@ -112,10 +124,7 @@ def test_many_small_blocks_are_bound_by_their_starts() -> None:
     size = 1 << 26
     read, written = Sectors(size, size, size), Sectors(0, 0, 0, 2 * size, 2 * size, 2 * size)
     traffic = Traffic((read, written), (size, 2 * size), size, 0, 0, 0, 0, (), 1)
-    resources, launch = EntryResources("convert", 16, 0, 0), LaunchDimensions((131_072, 1, 1), (128, 1, 1))
-    found = kernel_cost(
-        "convert", device("h200"), launch, resources, listing(COPY), traffic, NeededBytes(size, 2 * size, True)
-    )
+    found = priced(traffic, size, 2 * size, 131_072)
     assert found.bound == "block starts"
     assert found.bounds["block starts"] == pytest.approx(131_072 / 1.98e3 / BLOCK_STARTS.expected)
     assert found.time == pytest.approx(84.2, rel=0.05)
@@ -126,14 +135,10 @@ def test_short_runs_of_sectors_cost_more_of_the_memory() -> None:
     size = 1 << 28
     whole = Sectors(size, size, size), Sectors(0, 0, 0, size, size, size)
     tiles = replace(whole[0], read_runs=size / 128), replace(whole[1], write_runs=size / 128)
-    resources, launch = EntryResources("transpose", 28, 0, 0), LaunchDimensions((65_536, 1, 1), (128, 1, 1))
 
     def memory(arguments: tuple[Sectors, Sectors]) -> float:
         traffic = Traffic(arguments, (size, size), size, 0, 0, 0, 0, (), 1)
-        needed = NeededBytes(size, size, True)
-        return kernel_cost("transpose", device("h200"), launch, resources, listing(COPY), traffic, needed).bounds[
-            "memory"
-        ]
+        return priced(traffic, size, size, 65_536, registers=28).bounds["memory"]
 
     assert memory(tiles) / memory(whole) == pytest.approx(1 + 2 * RUN_BYTES.expected / 128 / (2 + TURN_BYTES.expected))
     assert memory(tiles) / memory(whole) == pytest.approx(1.14, rel=0.03)
@@ -144,8 +149,7 @@ def test_loads_wait_less_where_the_memory_is_idle() -> None:
     chain = "\n".join(["LDG.E R2, desc[UR4][R2.64]"] * 10 + ["EXIT"])
     size = 1 << 20
     traffic = Traffic((Sectors(size, size, size),), (size,), size, 0, 0, 0, 0, (), 1)
-    resources, launch = EntryResources("chain", 16, 0, 0), LaunchDimensions((132 * 16, 1, 1), (128, 1, 1))
-    found = kernel_cost("chain", device("h200"), launch, resources, listing(chain), traffic, NeededBytes(size, 0, True))
+    found = priced(traffic, size, 0, 132 * 16, sass=chain)
     assert found.bounds["latency"] == pytest.approx(10 * 0.273, rel=0.15)
 
 
@@ -153,9 +157,7 @@ def test_a_small_array_stays_in_the_first_level_caches() -> None:
     """A bias of 16 KiB that 100,000 blocks read: once for each of 132 multiprocessors, not for each block."""
     small, blocks = 1 << 14, 100_000
     traffic = Traffic((Sectors(blocks * small, blocks * small, small),), (small,), 1, 0, 0, 0, 0, (), 1)
-    resources, launch = EntryResources("bias", 16, 0, 0), LaunchDimensions((blocks, 1, 1), (128, 1, 1))
-    found = kernel_cost("bias", device("h200"), launch, resources, listing(COPY), traffic, NeededBytes(small, 0, True))
-    assert found.l2_bytes == 132 * small
+    assert priced(traffic, small, 0, blocks).l2_bytes == 132 * small
 
 
 def test_spills_and_json() -> None:
@@ -171,12 +173,7 @@ def test_published_bandwidth_of_a_naive_transpose() -> None:
     size = 4 * 16384 * 16384
     read, written = Sectors(size, size, size, 0, 0), Sectors(0, 0, 0, 8 * size, size, 32 * size)
     traffic = Traffic((read, written), (size, size), size, size * 9 / 128, 0, 0, 0, (), 1)
-    sass = COPY.replace(".128", "")
-    launch = LaunchDimensions((16384 * 64, 1, 1), (256, 1, 1))
-    resources = EntryResources("naive", 16, 0, 0)
-    found = kernel_cost(
-        "naive", device("h100"), launch, resources, listing(sass), traffic, NeededBytes(size, size, True)
-    )
+    found = priced(traffic, size, size, 16384 * 64, 256, COPY.replace(".128", ""), "h100")
     assert found.bound == "L2"
     assert 2 * size / found.time / 1e3 == pytest.approx(475, rel=0.25)
 
@@ -190,10 +187,7 @@ def test_published_throughput_of_a_softmax_that_reads_its_rows_twice(since: int,
     size = 4 * 16_384 * 131_072
     read, written = Sectors(2 * size, size, size, 0, 0), Sectors(0, 0, 0, size, size, size)
     traffic = Traffic((read, written), (size, size), size, 0, 0, 0, 0, (), 16_384, ({since: size}, {}))
-    launch, resources = LaunchDimensions((16_384, 1, 1), (256, 1, 1)), EntryResources("softmax", 32, 0, 0)
-    found = kernel_cost(
-        "softmax", device("h100"), launch, resources, listing(COPY), traffic, NeededBytes(size, size, True)
-    )
+    found = priced(traffic, size, size, 16_384, 256, chip="h100", registers=32)
     assert found.bytes_ratio == (loads + 1) / 2
     assert 2 * size / found.time / 1e6 == pytest.approx({1: 3.0, 2: 2.0}[loads], rel=0.05)
 
@@ -214,14 +208,6 @@ def test_published_times_of_a_vector_addition(width: str, words: int, millisecon
     blocks, size = ELEMENTS // words // 256, 4 * ELEMENTS
     read, written = Sectors(size, size, size, 0, 0), Sectors(0, 0, 0, size, size, size)
     traffic = Traffic((read, read, written), (size, size, size), 2 * size, size * 3 / 128, 0, 0, 0, (), blocks)
-    found = kernel_cost(
-        "add",
-        device("h200"),
-        LaunchDimensions((blocks, 1, 1), (256, 1, 1)),
-        EntryResources("add", 24, 0, 0),
-        listing(sass),
-        traffic,
-        NeededBytes(2 * size, size, True),
-    )
+    found = priced(traffic, 2 * size, size, blocks, 256, sass, registers=24)
     assert found.time == pytest.approx(milliseconds * 1000, rel=0.1)
     assert found.time_low < milliseconds * 1000 < found.time_high

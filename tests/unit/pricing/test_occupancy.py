@@ -1,7 +1,5 @@
 """Resident blocks, against a multiprocessor that is filled block by block and against occupancies that NVIDIA publishes."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The integer part of machine code, run for one thread: trip counts that arguments decide, against counts by hand and by Python."""
 
-from __future__ import annotations
-
 import pytest
 from long_lists import but_long
 from tools_here import SASS, here, needs

@@ -1,12 +1,10 @@
 """Sectors of kernels whose accesses can be counted by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from xla_emitters.dialects.context import parse_ir
-from xla_emitters.pricing.traffic import ALL_THREADS, TrafficCounter, footprint, measure_traffic, run_count
+from xla_emitters.pricing.traffic import ALL_THREADS, Sectors, TrafficCounter, footprint, measure_traffic, run_count
 from xla_emitters.program import Argument, ArraySpec, LaunchDimensions
 from xla_emitters.runtime.simt.execute import execute
 
@@ -76,6 +74,14 @@ def test_neighbours_a_sector_apart_need_one_each() -> None:
     assert found.l1_cycles == 32 * (8 + 1)
 
 
+def sectors_of(text: str, size: int, threads: int) -> Sectors:
+    """Of a kernel of one block and one array of s32."""
+    counter, launch = TrafficCounter([4 * size // 32]), LaunchDimensions((1, 1, 1), (threads, 1, 1))
+    execute(parse_ir(text), [np.zeros(size, np.int32)], watchers=[counter], launch=launch)
+    (sectors,) = counter.finished()
+    return sectors
+
+
 def test_a_request_that_writes_parts_of_lines() -> None:
     """Each of 64 lanes writes 4 bytes into a sector of its own: 64 sectors in 16 lines."""
     text = """
@@ -90,11 +96,7 @@ def test_a_request_that_writes_parts_of_lines() -> None:
       }
     }
     """
-    counter = TrafficCounter([64])
-    execute(
-        parse_ir(text), [np.zeros(512, np.int32)], watchers=[counter], launch=LaunchDimensions((1, 1, 1), (64, 1, 1))
-    )
-    (sectors,) = counter.finished()
+    sectors = sectors_of(text, 512, 64)
     assert (sectors.write_requests, sectors.write_lines) == (64 * 32, 16 * 128)
 
 
@@ -118,11 +120,7 @@ def test_an_atomic_update_reads_and_writes() -> None:
       }
     }
     """
-    counter = TrafficCounter([4])
-    execute(
-        parse_ir(text), [np.zeros(32, np.int32)], watchers=[counter], launch=LaunchDimensions((1, 1, 1), (32, 1, 1))
-    )
-    (sectors,) = counter.finished()
+    sectors = sectors_of(text, 32, 32)
     assert (sectors.read_waves, sectors.write_waves) == (128, 128)
 
 

@@ -1,7 +1,5 @@
 """Steps as plain data and back: bytes, and data that no program wrote. Those of programs are in `test_program`."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

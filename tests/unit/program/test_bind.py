@@ -1,7 +1,5 @@
 """What binding computes once, and what it leaves to the run: steps written by hand, values counted by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any

@@ -1,7 +1,5 @@
 """A program bound at sizes: guards first, launches as numbers, calls of these sizes alone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from unit.runtime.fake_gpu import fake_cupy

@@ -1,7 +1,5 @@
 """`repr` and the card of programs: one screen for any of them, dearest work first, by times that are computed here by hand."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """`Program`: one value, whatever it was compiled from; what its JSON says of a program with unknown sizes is what runs."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle

@@ -155,7 +155,6 @@ def test_a_hundred_branches_in_a_row_have_one_buffer():
         }}""")
     block = function_of(module).body.block
     last = block.last_op
-    assert last is not None
     assert buffer_of(last.operands[0]) is block.args[0]
 
 

@@ -1,7 +1,5 @@
 """Which equal ops become one: also those whose operands become equal first, and only where one of them comes before the other."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.dialects.context import parse_ir

@@ -1,7 +1,5 @@
 """Which ops may be erased, merged and hoisted."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, f32
 from xdsl.ir import Block, Operation, Region

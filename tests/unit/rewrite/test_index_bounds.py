@@ -1,7 +1,5 @@
 """Whether 32 bits hold a kernel's indices: at the sizes of a launch, not of a type."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What a kernel module states: its entry, its launch, its shared memory, at every stage."""
 
-from __future__ import annotations
-
 import pytest
 from runtime.small_programs import GELU, TARGET
 

@@ -1,7 +1,5 @@
 """Several modules as one: every symbol is defined once, references follow renamed symbols, and nothing is shared by mistake."""
 
-from __future__ import annotations
-
 from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.dialects.context import parse_ir

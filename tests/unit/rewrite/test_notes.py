@@ -1,7 +1,5 @@
 """Notes reach the caller that asked for them, and are not made otherwise."""
 
-from __future__ import annotations
-
 from xla_emitters.rewrite.notes import decide, notes_wanted, take_notes
 from xla_emitters.trace import Decision, Remark
 

@@ -1,7 +1,5 @@
 """The greedy driver: locations of new ops, folding, termination, and time linear in the number of ops."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

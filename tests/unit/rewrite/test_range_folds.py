@@ -1,10 +1,8 @@
 """Folds by ranges, against enumeration of all values in them."""
 
-from __future__ import annotations
-
 import itertools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from xdsl.ir import SSAValue
@@ -42,7 +40,7 @@ def unsigned(value: int) -> int:
     return value % 2**64
 
 
-def pairs(left: Interval, right: Interval) -> itertools.product[tuple[int, int]]:
+def pairs(left: Interval, right: Interval) -> Iterator[tuple[int, int]]:
     return itertools.product(range(left.lower, left.upper + 1), range(right.lower, right.upper + 1))
 
 

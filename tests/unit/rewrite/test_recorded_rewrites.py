@@ -1,7 +1,5 @@
 """Each rewrite of a pass, with what it changed: by hand on small IR, and as sums over the passes of kernels; none unless asked for."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from pathlib import Path

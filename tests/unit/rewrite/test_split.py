@@ -1,7 +1,5 @@
 """Where a block is split, what moves, and that no block of the region is counted."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.dialects import test
 from xdsl.dialects.builtin import i32

@@ -1,7 +1,5 @@
 """A module in another is its own scope: what passes make of a kernel does not depend on the modules around and beside it."""
 
-from __future__ import annotations
-
 import textwrap
 
 from unit.dialects.mlir_opt import mlir_reads
@@ -83,5 +81,4 @@ def test_a_kernel_waits_wherever_its_module_is():
     inner, outer = scopes(module)
     assert not functions(outer)
     first = functions(inner)["kernel"].body.block.first_op
-    assert first is not None
     assert first.name == "xla_gpu.pdl_wait"

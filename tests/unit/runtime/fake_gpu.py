@@ -1,7 +1,5 @@
 """Programs for the fake CuPy, and a fixture that installs it in place of the real one."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from collections.abc import Iterator
@@ -39,8 +37,6 @@ func.func public @main(%x: tensor<?xf32>) -> tensor<?xf32> {
 def fake_cupy() -> Iterator[ModuleType]:
     """The fake as `cupy`, fresh: nothing loaded, nothing launched."""
     spec = importlib.util.spec_from_file_location("cupy", FOLDER / "cupy.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     cupy_platform.load_module.cache_clear()

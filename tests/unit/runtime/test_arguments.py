@@ -1,7 +1,5 @@
 """What a caller may give a program for an argument beside arrays: numbers, sequences, other buffers, on either platform."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

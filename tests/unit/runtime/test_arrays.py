@@ -1,7 +1,5 @@
 """Arrays at the boundary: bit patterns, `.npz` files, and errors for arrays that do not fit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -49,16 +47,7 @@ def test_arrays_survive_a_file(name: str, tmp_path: Path) -> None:
             assert archive["p0"].dtype == np.dtype(f"u{dtype(name).bytes}")
         else:
             assert archive["p0"].dtype == dtype(name).numpy
-
-
-def test_pred_is_bool_and_bf16_is_uint16_in_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "arrays.npz"
-    specs = (spec("pred", (2,)), spec("bf16", (2,)))
-    save_arrays(path, "r", [np.array([True, False]), np.array([1, -2], ml_dtypes.bfloat16)], specs)
-    with np.load(path) as archive:
-        assert archive["r0"].dtype == np.bool_
-        assert archive["r1"].tolist() == [0x3F80, 0xC000]
-        assert sorted(archive.files) == ["r0", "r1", "r1.dtype"]
+        assert archive["p0"].tobytes() == arrays[0].tobytes()
 
 
 def written(path: Path, **entries: np.ndarray) -> Path:
@@ -72,7 +61,6 @@ def written(path: Path, **entries: np.ndarray) -> Path:
         ({"p1": np.zeros(3, np.float32)}, "has no 'p0' for f32\\[3\\]; it has: p1"),
         ({"p0": np.zeros(3, np.float64)}, "'p0' in .* is float64, but f32\\[3\\] is expected"),
         ({"p0": np.zeros((3, 1), np.float32)}, "'p0' in .* has shape \\[3, 1\\], but f32\\[3\\] is expected"),
-        ({"p0": np.array([None, 1, 2])}, "is not an .npz file of plain arrays"),
         ({"p0": np.zeros(3, np.uint32), "p0.dtype": np.array("s32")}, "'p0' in .* is s32, but f32\\[3\\] is expected"),
         (
             {"p0": np.zeros(3, np.uint8), "p0.dtype": np.array("f32")},

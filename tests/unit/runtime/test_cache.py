@@ -1,7 +1,5 @@
 """Files by key: what is read is what was written, or nothing."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """All devices of a run: one order, results of each, and an error where they cannot meet."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Bit patterns handed over by DLPack: the same memory with another element type, both ways."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

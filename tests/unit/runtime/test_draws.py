@@ -1,7 +1,5 @@
 """Drawn inputs: the same on every machine, and over the whole range of their type."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Inputs that are drawn: numbers that are starts of windows are mostly valid indices."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Logical arrays in memory order, and back."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

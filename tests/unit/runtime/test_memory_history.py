@@ -1,7 +1,5 @@
 """The memory of a call over time, counted by hand."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

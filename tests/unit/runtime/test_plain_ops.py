@@ -1,7 +1,5 @@
 """Calls of a program in a bundle: assertions, constants, convolutions with padding as an operand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """`run --ranks`: some of the devices of a module, which need no others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

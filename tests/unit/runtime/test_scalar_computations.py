@@ -1,7 +1,5 @@
 """Comparators that are passed to a library as text."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from xla_emitters.dialects.hlo.base import HloOp

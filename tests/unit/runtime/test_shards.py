@@ -1,7 +1,5 @@
 """Parts of whole arrays: `sharding=` against JAX's own text and the parts written by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -36,7 +34,6 @@ def test_of_copies_that_differ_the_first_is_taken() -> None:
     """As JAX does: `shard_map(axis_index, out_specs=P(), check_vma=False)` is 0, and over the last axis of a (2, 2) mesh [0, 2]."""
     for text, whole in ("{replicated}", [0]), ("{devices=[2,2]<=[4] last_tile_dim_replicate}", [0, 2]):
         shards = Shards.parse(text, 1, 4)
-        assert shards is not None
         assert shards.together([np.array([device]) for device in range(4)]).tolist() == whole
 
 

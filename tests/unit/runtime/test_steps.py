@@ -3,8 +3,6 @@
 Kernels are compiled from one module of small fusions and given the slots of programs that are written down here.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -210,28 +208,17 @@ def test_a_loop_whose_state_repeats_is_endless_on_the_cpu() -> None:
         run_program(with_memory(program(copy(p(0), R), loop)), inputs(1, 2), "llvm-dialect")
 
 
-@pytest.fixture(params=["cpu", "gpu"])
-def limited(request: pytest.FixtureRequest) -> Iterator[Runner]:
-    """Runs with at most five iterations of a loop."""
-    with limited_iterations(5):
-        if request.param == "cpu":
-            yield lambda made, inputs: run_program(with_memory(made), inputs, "llvm-dialect")
-        else:
-            with fake_cupy():
-                yield lambda made, inputs: launch_program(with_memory(made), inputs)
-
-
-def test_a_loop_that_does_not_end(limited: Runner) -> None:
+def test_a_loop_that_does_not_end(run: Runner) -> None:
     """Five iterations are as many as are allowed, six are not."""
     made = program(copy(p(0), R), *times(p(1), t(0), t(1), t(3), *doubled()))
-    (result,) = limited(made, inputs(5))
-    assert result.tolist() == (32 * X).tolist()
-    with pytest.raises(ExecutionError, match=r"loop %[^ ]* does not end within 5 iterations"):
-        limited(made, inputs(6))
-    # An inner loop too.
     inner = times(p(2), t(1), t(2), t(4), *doubled())
-    with pytest.raises(ExecutionError, match="within 5 iterations"):
-        limited(program(copy(p(0), R), *times(p(1), t(0), t(2), t(3), *inner)), inputs(1, 6))
+    with limited_iterations(5):
+        (result,) = run(made, inputs(5))
+        assert result.tolist() == (32 * X).tolist()
+        with pytest.raises(ExecutionError, match=r"loop %[^ ]* does not end within 5 iterations"):
+            run(made, inputs(6))
+        with pytest.raises(ExecutionError, match="within 5 iterations"):
+            run(program(copy(p(0), R), *times(p(1), t(0), t(2), t(3), *inner)), inputs(1, 6))
 
 
 def test_a_copy_is_another_array(run: Runner) -> None:

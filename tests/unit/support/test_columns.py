@@ -1,7 +1,5 @@
 """Tables as text: columns of equal width."""
 
-from __future__ import annotations
-
 from xla_emitters.support.columns import aligned
 
 

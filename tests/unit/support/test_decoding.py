@@ -1,7 +1,5 @@
 """Files that are not text: the message names their kind, and how their text is made."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 

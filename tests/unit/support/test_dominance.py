@@ -1,7 +1,5 @@
 """Dominators by their definition, on random graphs."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

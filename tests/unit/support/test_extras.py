@@ -1,7 +1,5 @@
 """The line that installs an extra is accepted by pip, and is for the running interpreter."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Work done by a copy of this process: it knows what was known when it began; errors are those of the work; none is left running."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 from functools import partial

@@ -1,7 +1,5 @@
 """A late data class is Python's: whatever is asked for first has its methods written."""
 
-from __future__ import annotations
-
 import dataclasses
 import pickle
 import threading

@@ -1,7 +1,5 @@
 """Limits in a process's own time: waiting for a CPU does not count; computing, sleeping, and children do."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

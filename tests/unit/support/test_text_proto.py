@@ -1,7 +1,5 @@
 """Protobuf's text format: what its specification allows, and where a fault is."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -22,7 +20,6 @@ from xla_emitters.support.text_proto import parse_text_proto
 )
 def test_spellings_of_one_message(text: str) -> None:
     message = parse_text_proto(text, "t").child("a")
-    assert message is not None
     assert message.number("b", least=0) == 18
 
 

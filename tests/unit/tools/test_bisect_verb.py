@@ -1,7 +1,5 @@
 """The command `bisect`: what is printed, as text and as JSON, and the exit codes."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """`xla-emitters bundle`: real PTX for several programs in one zip."""
 
-from __future__ import annotations
-
 import io
 import json
 import shlex

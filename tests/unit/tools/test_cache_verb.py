@@ -1,7 +1,5 @@
 """`xla-emitters cache`: what is stored, as text and as JSON, and clearing it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

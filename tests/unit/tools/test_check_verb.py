@@ -1,7 +1,5 @@
 """`xla-emitters check`: a row per file, chosen stages, sampled blocks, exit codes."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

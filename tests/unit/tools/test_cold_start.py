@@ -1,7 +1,5 @@
 """A cold command loads what its verb needs. Modules are counted: seconds depend on the load."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`xla-emitters compare`: files, directories, exit codes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`xla-emitters cost` on kernels whose resources, bytes and launches are known; its options and exit codes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`doctor`: what is there, what is missing, and what installs it."""
 
-from __future__ import annotations
-
 import json
 import re
 from importlib import metadata

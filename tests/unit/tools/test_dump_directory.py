@@ -1,7 +1,5 @@
 """Directories as inputs: of the files that XLA writes for a module, the last one is taken."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

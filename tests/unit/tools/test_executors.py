@@ -1,7 +1,5 @@
 """`--executor` and `--resume` of check, list and compile: files on an engine's workers, and rows that are kept."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """`explain`: what was decided, what was declined; the numbers are those of the seed's text and of XLA's launches."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

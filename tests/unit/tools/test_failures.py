@@ -1,7 +1,5 @@
 """How failures leave a command: a message, an exit code, a reproducer for our own bugs, and never a traceback."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -137,7 +135,6 @@ def work():
 sys.exit(ended(lambda: len(list(run_jobs([NamedWork("w", work)], 1, None, lambda *_: "")))))
 """
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         worker = Path(f"/proc/{process.stdout.readline().strip()}")
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == TERMINATED == 128 + signal.SIGTERM

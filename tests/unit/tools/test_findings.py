@@ -1,7 +1,5 @@
 """Findings for other tools: the fields that SARIF 2.1.0 requires, and GitHub's workflow commands."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`xla-emitters-gui`: what its two text areas and its tree of passes contain at the start; without a terminal."""
 
-from __future__ import annotations
-
 import asyncio
 from importlib.util import find_spec
 from pathlib import Path

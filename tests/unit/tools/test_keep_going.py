@@ -1,7 +1,5 @@
 """Modules that cannot be compiled whole: `--keep-going` takes the fusions that can be, says what was left out, and ends with 1."""
 
-from __future__ import annotations
-
 import json
 import re
 import zipfile

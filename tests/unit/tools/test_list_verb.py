@@ -1,7 +1,5 @@
 """`xla-emitters list`: fusions and calls of every computation, refusals as rows, JSON, and a module of hundreds of fusions."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

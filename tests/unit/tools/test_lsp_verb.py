@@ -1,7 +1,5 @@
 """`lsp` over the protocol, as an editor speaks it: a fault has its place, a name its definition, an instruction its shape and price."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess
@@ -42,7 +40,6 @@ class Editor:
 
     def tell(self, method: str, params: Any, **more: Any) -> None:
         body = json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **more}).encode()
-        assert self.process.stdin is not None
         self.process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
         self.process.stdin.flush()
 

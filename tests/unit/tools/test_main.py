@@ -1,7 +1,5 @@
 """The console script: its verbs, its help, and that it is installed."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """`maps`: indexing maps of a fusion, as text and as JSON; errors for wrong arguments."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`xla-emitters-opt`: our passes by our and by MLIR's names, options, printing, and errors with exit codes."""
 
-from __future__ import annotations
-
 import re
 import sys
 from functools import partial

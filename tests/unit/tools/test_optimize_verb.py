@@ -1,7 +1,5 @@
 """`xla-emitters optimize`: files, standard input, flags, and exit codes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """--pass-options, --pipeline, --replace-cpu-alloc and --entry of programs, from the command line; numbers are NumPy's."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """An ENTRY that only takes tuples apart, copies and returns: every command takes it, and no command takes it for a fusion."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The verbs on a program in StableHLO: runs at several sizes with one compilation, stages, reports, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -159,10 +157,6 @@ def test_an_unknown_target_is_refused_at_every_stage(stage: str) -> None:
     assert "unknown target 'sm_9990'" in err
 
 
-def test_no_cpu_runs_machine_code() -> None:
-    assert "no CPU runs the stage 'sass'" in messages(2, "run", OUTER, "--sizes", "b=2,s=3", "--stage", "sass")
-
-
 @pytest.mark.parametrize("stage", ["llvm", "ptx"])
 def test_what_llvm_made_is_executed(stage: str) -> None:
     said = printed("run", OUTER, "--sizes", "b=2,s=3", "--stage", stage)
@@ -257,15 +251,9 @@ def test_options_of_the_other_system_are_usage_errors(arguments: list[str], mess
     assert message in messages(2, *arguments)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["maps", OUTER], "indexing maps are of the fusions of HLO text"),
-    ],
-)
-def test_verbs_of_modules_refuse_a_program_and_say_which_take_it(arguments: list[str], message: str) -> None:
-    said = messages(1, *arguments)
-    assert f"{OUTER} is a program in StableHLO: {message}" in said
+def test_verbs_of_modules_refuse_a_program_and_say_which_take_it() -> None:
+    said = messages(1, "maps", OUTER)
+    assert f"{OUTER} is a program in StableHLO: indexing maps are of the fusions of HLO text" in said
     assert "help: run, check, compile, explain and list take programs" in said
 
 

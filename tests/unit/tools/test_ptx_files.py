@@ -1,7 +1,5 @@
 """`run FILE.ptx` and `check FILE.ptx`, and the same with LLVM IR."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

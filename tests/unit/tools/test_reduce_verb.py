@@ -1,7 +1,5 @@
 """The command `reduce`: commands as questions, what is refused, and that an interrupted search leaves its best."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

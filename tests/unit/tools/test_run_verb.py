@@ -1,7 +1,5 @@
 """`xla-emitters run`: on the CPU at every stage, on a (fake) GPU, arrays from and to files, verdicts."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

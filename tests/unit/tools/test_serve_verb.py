@@ -1,7 +1,5 @@
 """`serve`: what is sent is compiled, priced and checked; other pages are refused; in Chromium a fault shows its diff and its thread."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import multiprocessing

@@ -1,7 +1,5 @@
 """Colours and progress are shown on terminals only."""
 
-from __future__ import annotations
-
 import io
 import re
 import sys

@@ -1,7 +1,5 @@
 """Jobs in processes: results in order, jobs that die and jobs that take too long are distinguished, none is left running."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import time

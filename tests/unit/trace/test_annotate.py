@@ -1,7 +1,5 @@
 """HLO beside code: every line with a source names it, and the code itself is left as it is."""
 
-from __future__ import annotations
-
 from xla_emitters.trace import Step
 from xla_emitters.trace.annotate import annotated, hlo_definitions
 

@@ -1,7 +1,5 @@
 """Traces for Perfetto, by the documented fields of Chromium's format."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Graphs as text: read back by a small reader of Graphviz's language (and by Graphviz, if it is here); the fields of Model Explorer."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

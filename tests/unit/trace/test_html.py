@@ -1,7 +1,5 @@
 """The page of a trace: every line is there, with its source."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """Lexers: kinds of tokens, no text is lost, and no input makes them slow."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

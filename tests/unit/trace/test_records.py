@@ -1,7 +1,5 @@
 """The trace: looked up by stage or pass, diffed, counted."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -80,19 +78,8 @@ def test_json_and_back() -> None:
     data = json.loads(json.dumps(made.to_json()))
     assert Trace.from_json(data) == made
     assert set(data) == {"schema", "name", "steps"}
-    assert set(data["steps"][0]) == {
-        "name",
-        "stage",
-        "ir",
-        "ms",
-        "op_counts",
-        "remarks",
-        "decisions",
-        "sources",
-        "origins",
-        "rewrites",
-        "left_out",
-    }
+    fields = "name stage ir ms op_counts remarks decisions sources origins rewrites left_out"
+    assert set(data["steps"][0]) == set(fields.split())
     assert data["steps"][4]["ms"] == 500.0
     with pytest.raises(ValueError, match="a trace of schema 0"):
         Trace.from_json(data | {"schema": 0})

@@ -1,7 +1,5 @@
 """Flat offsets against NumPy, for every element of small tensors in every layout; and what is refused."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

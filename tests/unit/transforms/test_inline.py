@@ -1,7 +1,5 @@
 """The limits of inlining that take too much text for a FileCheck test."""
 
-from __future__ import annotations
-
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.xla_gpu import PureCallOp
 from xla_emitters.rewrite.notes import take_notes

@@ -2,8 +2,6 @@
 in a pipeline that has them in XLA's places, PTX waits and the numbers do not change.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Passes keep what a program computes: random programs of loops and branches, run before and after by xDSL's interpreter."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 from long_lists import every
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, IntegerAttr, ModuleOp, StringAttr, UnknownLoc
-from xdsl.traits import IsTerminator
+from unit.transforms.places import after_with_places
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir import scf
@@ -226,14 +226,7 @@ def test_weight(op: str, expected: int):
 
 @pytest.mark.parametrize("upper", [4, 64])
 def test_copies_keep_their_locations(upper: int):
-    module = parse_ir(kernel(0, upper, 1, 20))
-    places = {op.name: FileLineColLoc(StringAttr(op.name), IntAttr(1), IntAttr(1)) for op in module.walk()}
-    for op in module.walk():
-        op.location = places[op.name]
-    OptimizeLoopsPass().apply(make_context(), module)
-    assert not [
-        op.name for op in module.walk() if isinstance(op.location, UnknownLoc) and not op.has_trait(IsTerminator)
-    ]
+    module, places = after_with_places(kernel(0, upper, 1, 20), OptimizeLoopsPass())
     for op in module.walk():
         if op.name in ("tensor.extract", "arith.subf", "arith.negf"):
             assert op.location == places[op.name]

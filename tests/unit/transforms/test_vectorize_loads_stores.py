@@ -4,12 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnknownLoc
-from xdsl.traits import IsTerminator
+from unit.transforms.places import after_with_places
+from xdsl.dialects.builtin import ModuleOp
 
 from xla_emitters.device import device
 from xla_emitters.dialects.context import make_context, parse_ir
 from xla_emitters.dialects.mlir import vector
+from xla_emitters.dialects.mlir_printer import print_ir
 from xla_emitters.rewrite.notes import take_notes
 from xla_emitters.runtime.simt import execute
 from xla_emitters.transforms.vectorize_loads_stores import VectorizeLoadsStoresPass
@@ -146,14 +147,7 @@ def test_one_element_for_all_is_no_copy():
 
 
 def test_every_new_op_has_the_location_of_the_op_that_it_stands_for():
-    module = parse_ir(kernel(4, "th_x * 16 + v", "th_x * 16 + v"))
-    places = {op.name: FileLineColLoc(StringAttr(op.name), IntAttr(1), IntAttr(1)) for op in module.walk()}
-    for op in module.walk():
-        op.location = places[op.name]
-    VectorizeLoadsStoresPass().apply(make_context(), module)
-    assert not [
-        op.name for op in module.walk() if isinstance(op.location, UnknownLoc) and not op.has_trait(IsTerminator)
-    ]
+    module, places = after_with_places(kernel(4, "th_x * 16 + v", "th_x * 16 + v"), VectorizeLoadsStoresPass())
     now = {op.name: op.location for op in module.walk()}
     assert now["vector.transfer_read"] == now["vector.extract"] == places["tensor.extract"]
     assert now["vector.transfer_write"] == now["vector.insert"] == places["tensor.insert"]
@@ -175,8 +169,6 @@ def test_remarks_say_where():
 
 def test_twice_is_once():
     """Nothing is left to take after one run."""
-    from xla_emitters.dialects.mlir_printer import print_ir
-
     module = vectorized(kernel(4, "th_x * 16 + v", "th_x * 16 + v"))
     text = print_ir(module)
     VectorizeLoadsStoresPass().apply(make_context(), module)

@@ -1,7 +1,5 @@
 """The choice by price: the cheapest candidate, unless it gains too little or computes something else; the default stays XLA's choice."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -64,7 +62,6 @@ def test_the_cheapest_is_taken(
 ) -> None:
     times(monkeypatch, *given)
     program, decision = tuned()
-    assert decision is not None
     assert decision.data["chosen"] == chosen
     assert [each["time"] for each in decision.data["candidates"]] == list(given)
     assert program.kernels[0].launch.grid == (blocks, 1, 1)
@@ -74,7 +71,6 @@ def test_the_cheapest_is_taken(
 def test_instructions_decide_where_times_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     times(monkeypatch, 9, 8.9, 8.9, 8.9)
     program, decision = tuned()
-    assert decision is not None
     fewest = min(decision.data["candidates"], key=lambda each: each["grid_instructions"])
     assert decision.data["chosen"] == fewest["candidate"] != "4 a thread"
     assert "instructions (0." in decision.text
@@ -131,7 +127,6 @@ def test_a_faster_candidate_of_a_short_kernel_that_is_not_taken_has_a_reason(mon
 
     monkeypatch.setattr(kernel_candidates, "priced_candidates", short)
     _, decision = tuned()
-    assert decision is not None
     reason = "by instructions: where the launch takes longest, expected times are not compared. "
     assert decision.text.startswith(f"4 a thread, {reason}")
 
@@ -147,7 +142,6 @@ def test_a_candidate_with_other_numbers_is_not_taken(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(kernel_candidates, "disagreement", answer)
     _, decision = tuned()
-    assert decision is not None
     assert decision.data["chosen"] == "8 a thread"
     assert [each["wrong"] for each in decision.data["candidates"]] == [
         None,
@@ -162,7 +156,6 @@ def test_a_candidate_with_other_numbers_is_not_taken(monkeypatch: pytest.MonkeyP
 def test_gelu_by_price() -> None:
     """The figures of XLA's choice are those of `cost`; what is chosen is no slower, with twice the bytes under way or more."""
     _, decision = tuned()
-    assert decision is not None
     rows = {row["candidate"]: row for row in decision.data["candidates"]}
     assert list(rows) == ["4 a thread", "2 x 4 a thread", "8 a thread", "2 x 8 a thread"]
     (xlas,), (ours,) = cost(GELU).kernels, cost(GELU, tune="price").kernels
@@ -176,7 +169,6 @@ def test_one_candidate_is_not_priced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel_candidates, "priced_candidates", None)
     odd = "f {\n p = f32[3,5,7] parameter(0)\n ROOT n = f32[3,5,7] negate(p)\n}"
     program, decision = tuned(odd)
-    assert decision is not None
     assert decision.text == "1 a thread, the only candidate"
     assert program.code == compile(odd, stage="xla_gpu").code
 
@@ -184,7 +176,6 @@ def test_one_candidate_is_not_priced(monkeypatch: pytest.MonkeyPatch) -> None:
 @needs(*SASS)
 def test_a_small_transpose_keeps_xlas_tiles() -> None:
     program, decision = tuned(GELU.with_name("transpose.hlo"))
-    assert decision is not None
     assert decision.data["chosen"] == "tiles as XLA's"
     assert program.code == compile(GELU.with_name("transpose.hlo"), stage="xla_gpu", cache=False).code
 

@@ -1,8 +1,7 @@
 """Skinny reductions in parts, by price: chosen where two kernels are faster, and only if their results are those of one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pytest
 from runtime.corpus import CORPUS
@@ -13,7 +12,7 @@ from xla_emitters.errors import UsageError
 from xla_emitters.explore.check.check import check
 from xla_emitters.graph.computation_steps import PlannedKernel
 from xla_emitters.pipelines.compiler import compile
-from xla_emitters.program import Slot
+from xla_emitters.program import Program, Slot
 from xla_emitters.tuning import split_candidates
 from xla_emitters.tuning.kernel_candidates import Candidate
 
@@ -36,31 +35,35 @@ def summed(shape: str, result: str, dim: int) -> str:
 COLUMNS = summed("f32[4096,64]", "f32[64]", 0)
 
 
+def priced(source: str | Path) -> tuple[Program, str]:
+    """With the only remark on it."""
+    program = compile(source, tune="price", stage="graph", cache=False)
+    (remark,) = [each for each in program.graph.remarks if each.pass_name == "tune"]
+    return program, remark.text
+
+
 @needs(*SASS)
 def test_one_block_becomes_many() -> None:
-    program = compile(COLUMNS, tune="price", stage="graph", cache=False)
-    (remark,) = [each for each in program.graph.remarks if each.pass_name == "tune"]
-    assert remark.text.startswith("%sums: ")
-    assert " parts, by expected times, with sums in another, fixed order. one kernel of 1 blocks: " in remark.text
+    program, said = priced(COLUMNS)
+    assert said.startswith("%sums: ")
+    assert " parts, by expected times, with sums in another, fixed order. one kernel of 1 blocks: " in said
     assert "%sums.partial = f32[1,128,64]{2,1,0} fusion(" in program.code
 
 
 @needs(*SASS)
 def test_a_short_reduction_is_one_kernel() -> None:
-    program = compile(summed("f32[8,16384]", "f32[8]", 1), tune="price", stage="graph", cache=False)
+    program, said = priced(summed("f32[8,16384]", "f32[8]", 1))
     assert "partial" not in program.code
-    (remark,) = [each for each in program.graph.remarks if each.pass_name == "tune"]
-    assert "one kernel of 8 blocks: " in remark.text
-    assert "; two kernels take " in remark.text
+    assert "one kernel of 8 blocks: " in said
+    assert "; two kernels take " in said
 
 
 @needs(*SASS)
 def test_parts_beside_results_of_another_size() -> None:
     """No emitter takes the parts of columns together with the arrays beside them: these have a kernel of their own."""
     file = CORPUS / "reduction" / "moe_gate.31185e73.hlo"
-    program = compile(file, tune="price", stage="graph", cache=False)
-    (remark,) = [each for each in program.graph.remarks if each.pass_name == "tune"]
-    assert remark.text.startswith("%fusion: 8 parts, by expected times")
+    said = priced(file)[1]
+    assert said.startswith("%fusion: 8 parts, by expected times")
     assert check(file, tune="price").ok
 
 
@@ -78,10 +81,9 @@ def test_other_numbers_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
         return arrays
 
     monkeypatch.setattr(split_candidates, "_run", wrong)
-    program = compile(COLUMNS, tune="price", stage="graph", cache=False)
+    program, said = priced(COLUMNS)
     assert "partial" not in program.code
-    (remark,) = [each for each in program.graph.remarks if each.pass_name == "tune"]
-    assert "parts not taken: result 0: 1 of 64 elements differ" in remark.text
+    assert "parts not taken: result 0: 1 of 64 elements differ" in said
 
 
 def test_parts_are_made_where_they_are_asked_for() -> None:

@@ -1,7 +1,5 @@
 """A module around one instruction: whether it verifies, and its value; and values for its operands."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

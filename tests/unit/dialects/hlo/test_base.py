@@ -1,7 +1,5 @@
 """What all instructions share: opcodes, names, the syntax in IR, refusals."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """`map`, and computations applied to whole arrays: the same as element by element, whatever the body holds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

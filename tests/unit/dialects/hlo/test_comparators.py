@@ -1,7 +1,5 @@
 """Comparators as keys: those that JAX and XLA write, and comparators that are not comparisons of keys."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.dialects.hlo.comparators import keys_of

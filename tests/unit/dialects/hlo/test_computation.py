@@ -1,7 +1,5 @@
 """Computations, parameters, tuples and calls: their rules when they are built in IR, and what they evaluate to."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr

@@ -1,7 +1,5 @@
 """Constants and iota: bits kept, text that reads back, one element's code."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """dot, convolution: shapes that fit and shapes that do not, values and maps."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

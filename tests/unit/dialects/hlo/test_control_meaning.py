@@ -1,7 +1,5 @@
 """Values of ops that branch, loop, order and move."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

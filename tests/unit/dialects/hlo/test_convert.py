@@ -1,7 +1,5 @@
 """Conversions of complex numbers, and what conversions are made of. All pairs of other types: tests/runtime/test_conversions.py."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Ops whose sizes are values: their values against NumPy, and the errors where there is no value."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 Small types are enumerated whole: all pairs of s4, u4, s8 and u8, all 65536 values of bf16 and f16.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from typing import Any

@@ -1,7 +1,5 @@
 """gather, scatter: shapes that fit and shapes that do not, values and maps."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from unit.dialects.hlo.one_instruction import run, shaped, verify

@@ -1,7 +1,5 @@
 """Which library function an op is, with its configuration; custom calls as XLA:GPU prints them; what is refused, and where."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The recipe of docs/extending.md for an op that is not elementwise: a file for its meaning, one for its emission; what names an op."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

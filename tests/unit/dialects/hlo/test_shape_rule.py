@@ -1,7 +1,5 @@
 """Shape rules against the shapes that JAX and NumPy give: over ints of types and of values, over sizes, and as code that is executed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -749,7 +747,6 @@ def test_every_kind_computes_as_ints_do(number: int) -> None:
         assert isinstance(leaf, Leaf)
         sizing = SizeSizing(op, [leaf], walk)
         size = sizing.size_of(formula(sizing, *sizing.axes(0)))
-        assert size is not None
         assert size.evaluate({"a": a, "b": b}) == wanted
         block = Block(arg_types=[memref.MemRefType(f32, [UNBOUNDED, UNBOUNDED])])
         code = CodeSizing(op, block.args, IndexCode(Builder(InsertPoint.at_end(block)), UnknownLoc()))

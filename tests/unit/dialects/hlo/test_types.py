@@ -1,7 +1,5 @@
 """Arrays, tuples and layouts: which are equal, and their spelling in IR text."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import Attribute

@@ -1,7 +1,5 @@
 """Windows: their number of positions, against enumeration, and their text."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """What is completed in xDSL's ops is still missing there, and is right here."""
 
-from __future__ import annotations
-
 import pytest
 from unit.dialects.mlir_opt import assert_means_the_same, generic_text, mlir_reads
 from unit.dialects.stock import is_valid_for_xdsl, printed_by_xdsl

@@ -1,7 +1,5 @@
 """`complex.powi`."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.dialects.context import parse_ir

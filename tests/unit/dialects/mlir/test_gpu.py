@@ -1,7 +1,5 @@
 """The `gpu` ops in use have MLIR's syntax and keep their meaning."""
 
-from __future__ import annotations
-
 import pytest
 from unit.dialects.mlir_opt import assert_generic_form_is_read, assert_means_the_same
 

@@ -1,7 +1,5 @@
 """The `index` dialect in MLIR's text, and what its ops may do."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.dialects.context import make_context, parse_ir

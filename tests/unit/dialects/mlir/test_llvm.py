@@ -1,7 +1,5 @@
 """Every op of the `llvm` dialect keeps its meaning through our text and back, as MLIR 22 sees it."""
 
-from __future__ import annotations
-
 from unit.dialects.mlir_opt import assert_generic_form_is_read, assert_means_the_same
 
 from xla_emitters.dialects.context import parse_ir

@@ -1,7 +1,5 @@
 """What the `math` dialect has besides xDSL's ops."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.dialects.context import parse_ir

@@ -1,7 +1,5 @@
 """Ops are made from rows: of a family, or of their own."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.context import Context
 from xdsl.dialects import test

@@ -1,7 +1,5 @@
 """`scf.forall` and `tensor.parallel_insert_slice`, which are in the first IR that today's XLA prints."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.dialects.context import parse_ir

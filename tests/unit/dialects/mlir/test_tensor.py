@@ -1,7 +1,5 @@
 """What the `tensor` dialect has besides xDSL's ops; `test_scf.py` has `parallel_insert_slice` in its loop."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.dialects.context import parse_ir

@@ -1,7 +1,5 @@
 """Canonicalization of apply_indexing and loop: the results, and that they compute the same."""
 
-from __future__ import annotations
-
 import random
 from itertools import product
 

@@ -1,7 +1,5 @@
 """`#xla_gpu.indexing_map<...>`: strings in pieces, both spellings, equality."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.algebra.map import IndexingMap

@@ -1,7 +1,5 @@
 """Today's XLA's spelling is read into our ops; all that the real XLA prints for GELU can be read."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.dialects.context import parse_ir

@@ -1,7 +1,5 @@
 """Sizes of buffers: by name, by SSA value, and by both."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.ir import SSAValue
 

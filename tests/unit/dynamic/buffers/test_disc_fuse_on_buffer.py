@@ -1,7 +1,5 @@
 """Fusions of programs: how many arrays a kernel may take, and how many kernels real programs have."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from long_lists import but_long

@@ -1,7 +1,5 @@
 """Clusters of ops: they can be joined exactly if that makes no cycle, and can run in their order."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """The ops that the two passes emit, counted: none twice, and none that is not needed."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """LoopSchedule, run: vectors, roots of several shapes, updates in place, variants of one fusion."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from runtime.loops_of_programs import with_loops

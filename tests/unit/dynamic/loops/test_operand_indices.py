@@ -1,7 +1,5 @@
 """Every op that moves elements, as a loop: the bits of the op's definition in NumPy, at sizes 0, 1 and more."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Scans of rows, of known and unknown length, against NumPy: eight lanes, a warp or a block to a row."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

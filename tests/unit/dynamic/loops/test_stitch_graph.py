@@ -1,7 +1,5 @@
 """In which round a stitched fusion computes each op, and which rows it keeps."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pytest

@@ -1,7 +1,5 @@
 """What divisions and powers by constants become has the values that exact fractions give, within the units that the pass states."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Arithmetic on sizes: repeated expressions are computed once, unless more is known the second time."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -12,6 +10,7 @@ from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dynamic.sizes import numbers, sizes_of
 from xla_emitters.dynamic.sizes.size_walk import Walk
+from xla_emitters.graph.entry import entry_of
 from xla_emitters.text.stablehlo import parse_stablehlo
 
 HALF = """    %two{n} = stablehlo.constant dense<2> : tensor<i32>
@@ -32,8 +31,7 @@ def program(times: int) -> str:
 
 
 def op_of(text: str, opcode: str) -> HloOp:
-    (entry,) = (op for op in parse_stablehlo(text, "m.mlir").ops if isinstance(op, ComputationOp))
-    return next(op for op in entry.instructions if op.opcode == opcode)
+    return next(op for op in entry_of(parse_stablehlo(text, "m.mlir")).instructions if op.opcode == opcode)
 
 
 def test_what_is_said_again_is_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """Which pass, element, thread and op are named; that a right compiler is not blamed; faults that the ends of stages do not show."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any
@@ -61,10 +59,8 @@ def test_the_pass_the_element_its_thread_the_op_and_its_instruction() -> None:
         culprit = found(PROGRAMS["ragged"])
     assert (culprit.kind, culprit.kernel, culprit.stage) == ("numbers", "fusion", "flat")
     assert (culprit.name, culprit.number) == (row_name(12), 12)
-    assert culprit.element is not None
     assert (culprit.element.result, culprit.element.index) == ("r0", (0, 0))
     assert culprit.element.was == culprit.element.wanted != culprit.element.now
-    assert culprit.thread is not None
     assert (culprit.thread.block_id, culprit.thread.thread_id) == ((0, 0, 0), (0, 0, 0))
     assert "arith.addf" in culprit.blame.op
     assert culprit.blame.instructions == ("p",)

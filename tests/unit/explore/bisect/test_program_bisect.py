@@ -1,7 +1,5 @@
 """Programs with unknown sizes: a wrong pass of each list is named, with its element and its op; a right compiler is not blamed."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -142,9 +140,7 @@ def test_the_pass_is_named_in_whichever_list_it_is(before: str, of: str) -> None
     with behind(before, of, wrong) as number:
         culprit = found(text)
         assert (culprit.kind, culprit.name) == ("numbers", wrong.name)
-    first = len(rows_of("program")) + len(rows_of("program-loops")) if of == "program-host" else 0
-    assert culprit.number == first + number
-    assert culprit.element is not None
+    assert culprit.number == number
     assert culprit.element.was == culprit.element.wanted != culprit.element.now
     assert culprit.blame.instructions == ("a",)
     assert "m.mlir:3" in culprit.blame.place
@@ -166,16 +162,14 @@ module @m {
 """.lstrip()
 
 
-@pytest.mark.parametrize(
-    ("before", "instructions"), [("disc-canonicalize-reduction", ("a",)), ("disc-legalize-to-lhlo", ("a",))]
-)
-def test_programs_with_assertions_and_reductions(before: str, instructions: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("before", ["disc-canonicalize-reduction", "disc-legalize-to-lhlo"])
+def test_programs_with_assertions_and_reductions(before: str) -> None:
     """HLO text has no word for an assertion about sizes, and on buffers what a reduction applies is a computation without an entry."""
     with behind(before, "program", SwapsOperands):
         culprit = found(REDUCED)
     assert (culprit.kind, culprit.name) == ("numbers", "swaps-operands")
     assert culprit.element is not None
-    assert culprit.blame.instructions == instructions
+    assert culprit.blame.instructions == ("a",)
     assert culprit.blame.diff
 
 
@@ -193,11 +187,8 @@ def test_the_kernel_the_thread_and_the_op_are_named(right_elements: int) -> None
     program = compile_text(TEXT.replace("stablehlo.abs", "stablehlo.negate"), "m.mlir", CompileOptions(record="none"))
     with behind("xla-cse", "program-kernel", AddsInsteadOfSubtracts):
         culprit = bisect(program, inputs=(np.ones((5, 3), np.float32), y)).culprit
-    assert culprit is not None
     assert "main" in culprit.kernel
-    assert culprit.element is not None
     assert culprit.element.index == divmod(right_elements, 3)
-    assert culprit.thread is not None
     assert (culprit.thread.block, culprit.thread.thread) == (0, right_elements)
     assert culprit.blame.op.startswith("%")
     assert "arith.addf" in culprit.blame.op
@@ -222,11 +213,8 @@ def test_the_thread_is_of_the_kernel_that_is_wrong() -> None:
     program = compile_text(TWO_KERNELS, "m.mlir", CompileOptions(record="none"))
     with behind("xla-cse", "program-kernel", AddsInsteadOfSubtracts):
         culprit = bisect(program, inputs=(x, x, np.ones((4, 5), np.float32))).culprit
-    assert culprit is not None
     assert "subtract" in culprit.kernel
-    assert culprit.element is not None
     assert culprit.element.index == (2, 0)
-    assert culprit.thread is not None
     assert (culprit.thread.block, culprit.thread.thread) == (0, 2)
     assert culprit.thread.writes == "element [8] of the kernel's argument 2"
 
@@ -264,7 +252,6 @@ def test_a_right_kernel_whose_bits_change_is_not_named(monkeypatch: pytest.Monke
     culprit = found(TANH_AND_MORE)
     assert (culprit.kind, culprit.name) == ("numbers", "xla-expand-float-ops")
     assert "subtract" in culprit.kernel
-    assert culprit.element is not None
     assert culprit.element.result == "r1"
 
 
@@ -277,7 +264,6 @@ def test_a_pass_on_tensors_whose_result_cannot_be_run(monkeypatch: pytest.Monkey
     monkeypatch.setattr(ShapeCode, "product", wrong)
     program = compile_text((CORPUS / "narrow.mlir").read_text(), "narrow.mlir", CompileOptions(record="none"))
     culprit = bisect(program, inputs=drawn_inputs(program, dict.fromkeys(program.symbols, 5), 0)).culprit
-    assert culprit is not None
     assert (culprit.kind, culprit.name) == ("execution", "disc-canonicalize-reduction")
     assert "reshape" in culprit.summary
     assert culprit.blame.diff
@@ -308,7 +294,6 @@ module @m {
     program = compile_text(text, "m.mlir", CompileOptions(record="none"))
     with behind("disc-canonicalize-reduction", "program", ReadsTheOtherParameter):
         culprit = bisect(program, inputs=(np.ones((5, 3), np.float32), np.ones((2, 3), np.float32))).culprit
-    assert culprit is not None
     assert culprit.name == ReadsTheOtherParameter.name
 
 
@@ -317,7 +302,6 @@ def test_what_only_the_host_does_has_no_thread() -> None:
     program = compile_text(TWO_KERNELS, "m.mlir", CompileOptions(record="none"))
     with behind("disc-dead-temp-buffer-removal", "program", KeepsABuffer):
         culprit = bisect(program, inputs=drawn_inputs(program, dict.fromkeys(program.symbols, 3), 0)).culprit
-    assert culprit is not None
     assert (culprit.kind, culprit.name) == ("execution", "keeps-a-buffer")
     assert "not freed" in culprit.summary
     assert culprit.thread is None
@@ -337,11 +321,6 @@ def test_a_fault_of_the_search_is_not_hidden(
     with behind("xla-cse", "program-kernel", AddsInsteadOfSubtracts):
         assert main(["bisect", str(path), "--sizes", "d0=5"]) == 70
     assert "no such lane" in capsys.readouterr().err
-
-
-def test_a_store_that_is_gone_behind_loops() -> None:
-    with behind("disc-flatten-memref", "program-loops", LosesAStore):
-        assert found().name == "loses-a-store"
 
 
 def test_passes_between_which_nothing_can_be_executed_are_all_named() -> None:

@@ -1,7 +1,5 @@
 """Which stages may differ in bits from the one before, what is refused, which kernel and pass is blamed for wrong numbers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -281,7 +279,6 @@ def test_a_module_that_gives_nothing():
       ROOT t = (f32[2], ()) tuple(n, e) }"""
     verdict = check(text)
     assert verdict.ok
-    assert verdict.program is not None
     assert [str(spec) for spec in verdict.program.results] == ["f32[2]"]
 
 
@@ -326,7 +323,6 @@ ENTRY main { i = s32[] constant(1)
 def test_a_kernel_that_two_loops_launch_has_its_place_at_the_first():
     verdict = check(TWICE)
     assert verdict.ok
-    assert verdict.program is not None
     kernels = verdict.program.kernels
     assert [kernel.name for kernel in kernels] == ["i_1", "p", "j", "again"]
 

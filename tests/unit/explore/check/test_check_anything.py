@@ -1,7 +1,5 @@
 """`check` of files, texts and programs that were compiled before."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from runtime.small_programs import GELU
@@ -25,7 +23,6 @@ def test_a_module_that_was_compiled() -> None:
     program = xe.compile(GELU, target="a100", stage="scf")
     verdict = xe.check(program, blocks=2)
     assert verdict.ok
-    assert verdict.program is not None
     assert verdict.program.target == "a100"
     with pytest.raises(UsageError, match="sizes are for programs"):
         xe.check(program, sizes={"b": 2})

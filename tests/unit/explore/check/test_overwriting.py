@@ -1,7 +1,5 @@
 """Values where fusions write over their operands, by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

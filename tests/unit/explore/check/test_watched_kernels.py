@@ -1,7 +1,5 @@
 """Each kernel of a program has a verdict of its own, and a wrong one is named, even if later kernels hide its effect."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -60,7 +58,6 @@ class TakesMore(KernelPass):
         for each in [found for found in op.walk() if isinstance(found, arith.NegfOp)]:
             one = arith.ConstantOp(FloatAttr(1.0, f32))
             block = each.parent_block()
-            assert block is not None
             block.insert_ops_before([one, made := arith.SubfOp(each.operand, one.result)], each)
             each.result.replace_all_uses_with(made.result)
 

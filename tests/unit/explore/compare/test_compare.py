@@ -1,7 +1,5 @@
 """Our passes against XLA's recorded logs; and, where the extra [xla] is installed, against XLA itself."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import cast

@@ -1,7 +1,5 @@
 """Verdicts on pairs of modules whose relation is known."""
 
-from __future__ import annotations
-
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.explore.compare.ir_difference import Difference, KernelIr, difference
 

@@ -1,7 +1,5 @@
 """Two PTX texts of one fusion on the same arrays."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """XLA's log of passes is cut into the states that each pass left."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Costs by line of Python: the times of kernels divided by instructions, of fusions with several kernels added up; by hand."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import fields
 from pathlib import Path

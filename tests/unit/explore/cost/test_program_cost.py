@@ -1,7 +1,5 @@
 """Launches of programs with unknown sizes, priced: what they move and execute follows from the sizes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -51,13 +49,12 @@ def test_launches_are_those_of_the_sizes() -> None:
 
 def test_a_loop_on_the_host_launches_as_often_as_its_data_says() -> None:
     program = compile_text(LOOP.read_text(), LOOP.name)
-    inputs = [
-        array if array.ndim else array * 0 + trips
-        for trips in (3,)
-        for array in drawn_inputs(program, dict.fromkeys(program.symbols, 2), 0)
-    ]
-    assert launches_of(program, inputs)
-    assert program.run(inputs)  # the context is as it was
+    drawn = drawn_inputs(program, dict.fromkeys(program.symbols, 2), 0)
+    for trips in (2, 3, 4):
+        inputs = [array if array.ndim else array * 0 + trips for array in drawn]
+        # A loop in a loop, which begins where the outer one is; a loop of its own, and what it begins with.
+        assert len(launches_of(program, inputs)) == trips * (trips + 1) // 2 + trips + 1
+        assert program.run(inputs)  # the context is as it was
 
 
 @needs(*SASS)

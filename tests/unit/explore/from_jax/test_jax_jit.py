@@ -1,7 +1,5 @@
 """`xe.jit`: which calls share a program, and what is refused. Expected values are JAX's on the CPU."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

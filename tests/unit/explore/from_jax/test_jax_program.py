@@ -1,7 +1,5 @@
 """JAX functions as programs: trees in and out, what JAX drops and converts, its stages, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -313,7 +311,6 @@ def test_a_callback_is_named_with_the_line_that_wrote_it(jax: Any, dynamic: bool
         with pytest.raises(Unsupported, match=rf"{name}.* calls Python on the host") as found:
             from_jax(function, X, **keywords)
         place = found.value.place
-        assert place is not None
         assert place.file == __file__
         assert name.rpartition(".")[2] in place.text
 

@@ -1,7 +1,5 @@
 """Errors of JAX in the words of a caller; without JAX."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.errors import Unsupported

@@ -1,7 +1,5 @@
 """What an ATen op is in JAX, beside PyTorch's own answer: where torchax's row rounds, overflows, or has some of the cases only."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """XLA's column of the page, from XLA's recorded log of GELU: rows, texts, and what a browser shows of them."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

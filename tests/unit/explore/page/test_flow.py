@@ -1,7 +1,5 @@
 """Control flow as the page draws it: blocks and branches that xDSL, LLVM and our reader of PTX find; in Chromium, at the right places."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
@@ -50,7 +48,6 @@ def of_dialect(text: str) -> list[Block]:
     blocks = [block for function in functions for block in function.body.blocks]
     found = list[Block]()
     for block in blocks:
-        assert block.last_op is not None
         ways = [blocks.index(way) for way in block.last_op.successors]
         found.append((len(block.ops), [*zip(ways, ["if", "else"] if len(ways) == 2 else [""], strict=False)]))
     return found

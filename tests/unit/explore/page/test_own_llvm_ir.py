@@ -1,7 +1,5 @@
 """A kernel's page has the LLVM IR of that kernel alone, with what it names."""
 
-from __future__ import annotations
-
 from xla_emitters.explore.page.own_code import own_steps
 from xla_emitters.trace import Step, Trace
 

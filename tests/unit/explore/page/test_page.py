@@ -2,8 +2,6 @@
 In a browser: a click highlights the related lines.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json
@@ -44,7 +42,6 @@ def gelu() -> tuple[Program, dict[str, Any], list[str]]:
 
 def unpacked(page: str, name: str) -> str:
     found = re.search(rf'<script type="text/plain" id="{name}">([^<]*)</script>', page)
-    assert found is not None
     return gzip.decompress(base64.b64decode(found[1])).decode()
 
 

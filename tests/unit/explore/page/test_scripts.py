@@ -1,7 +1,5 @@
 """The page's own JavaScript, run by node: differences of lines, places of a graph, costs of accesses."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """HLO as lines: printed back it is the same module; what ENTRY does not need is removed, with calls and parameter numbers adjusted."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.explore.reduce.hlo_lines import ModuleLines, shapes_in, split_at_commas, with_dims

@@ -1,7 +1,5 @@
 """What `reduce` leaves: only what the question needs, always HLO, never more than it was given; and what it refuses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -113,7 +111,6 @@ def test_the_result_is_never_larger_than_the_file(answers: int) -> None:
 def test_cut_values_become_parameters_of_the_fusion_and_of_entry() -> None:
     module = ModuleLines.of(PROGRAMS["ragged"])
     smaller = cut(module, "scale", ["s"])
-    assert smaller is not None
     cleaned = smaller.cleaned()
     assert [line.opcode for line in cleaned.by_name["scale"].lines] == ["parameter", "parameter", "subtract"]
     assert len(cleaned.entry.parameters) == 2
@@ -124,7 +121,6 @@ def test_wrong_numbers_are_kept() -> None:
     """After flattening, every f32 multiplication is an addition: one multiplication is enough to see it."""
     with planted(Fault("xla-flatten-tensors", "arith.mulf", "f32")):
         wrong = wrong_in(PROGRAMS["ragged"], OPTIONS, blocks=16)
-        assert wrong is not None
         assert (wrong.stage, wrong.near) == ("flat", ("p",))
         found = reduce(PROGRAMS["ragged"], wrong, near=wrong.near)
     assert [one for one in opcodes(found.text) if one not in ("parameter", "fusion")] == ["multiply"]
@@ -141,7 +137,6 @@ def test_the_same_crash_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(FlattenTensorsPass, "apply", fails_on_selects)
     signature = crash_of(PROGRAMS["ragged"], OPTIONS)
-    assert signature is not None
     assert signature.startswith("KeyError")
     assert crash_of(PROGRAMS["bytes"], OPTIONS) is None
     found = reduce(PROGRAMS["ragged"], Crash(OPTIONS, signature))

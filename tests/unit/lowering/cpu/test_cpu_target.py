@@ -1,7 +1,5 @@
 """The CPU that machine code is made for: what its name may be, what it has, and code that calls what does not exist."""
 
-from __future__ import annotations
-
 import platform
 from typing import Any
 

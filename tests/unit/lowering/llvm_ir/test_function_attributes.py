@@ -1,7 +1,5 @@
 """Attributes of functions and parameters in LLVM IR; `test_printer.py` compares whole functions with mlir-translate."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.dialects.builtin import DictionaryAttr
 
@@ -20,7 +18,6 @@ def function(attributes: str) -> llvm.FuncOp:
 def parameter(attributes: str) -> DictionaryAttr:
     (op,) = parse_ir(f"llvm.func @f(!llvm.ptr {{{attributes}}})").ops
     assert isinstance(op, llvm.FuncOp)
-    assert op.arg_attrs is not None
     return op.arg_attrs.data[0]
 
 

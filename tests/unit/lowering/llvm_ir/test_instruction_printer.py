@@ -1,7 +1,5 @@
 """Each op as an instruction of LLVM IR: what `mlir-translate` of LLVM 22 makes of it, as LLVM reads both; and what is refused."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from functools import cache

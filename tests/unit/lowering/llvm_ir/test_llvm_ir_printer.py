@@ -1,7 +1,5 @@
 """Functions, globals, blocks and names of a whole module as LLVM IR."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Loop annotations in LLVM IR: what `mlir-translate` of LLVM 22 writes, and what is left out."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 

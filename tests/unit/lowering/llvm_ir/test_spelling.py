@@ -1,7 +1,5 @@
 """Types, constants and names in LLVM IR's spelling."""
 
-from __future__ import annotations
-
 import re
 import struct
 

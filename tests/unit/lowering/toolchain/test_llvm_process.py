@@ -2,8 +2,6 @@
 what is linked, what is cached, that it keeps running, and that its crash does not end the caller.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

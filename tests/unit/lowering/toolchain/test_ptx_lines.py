@@ -1,7 +1,5 @@
 """`.loc` read back: places of instructions, the rules for those that LLVM leaves out, and the text without line information."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.lowering.toolchain.ptx_lines import PtxLine, instruction_at, read_lines
@@ -81,7 +79,6 @@ def test_what_line_information_added_is_taken_out() -> None:
 )
 def test_operands(line: str, wanted: tuple[str, tuple[str, ...], tuple[str, ...]]) -> None:
     found = instruction_at(line)
-    assert found is not None
     assert (found.opcode, found.written, found.read) == wanted
 
 

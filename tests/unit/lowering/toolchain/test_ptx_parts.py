@@ -1,7 +1,5 @@
 """PTX of parts is joined to the PTX of the whole, byte for byte, or not at all."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest

@@ -1,7 +1,5 @@
 """Bundles: what is in one, `python kernels.zip` as users run it, and every way in which one can be damaged."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Programs with unknown sizes in a bundle: run at every shape by the script, in a process that has the files of the zip alone."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from pathlib import Path

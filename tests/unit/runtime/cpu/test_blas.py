@@ -1,7 +1,5 @@
 """Products by BLAS at drawn dimension numbers, against NumPy's einsum."""
 
-from __future__ import annotations
-
 import ctypes
 import random
 from string import ascii_letters
@@ -52,7 +50,6 @@ def test_any_dimension_numbers(element: str, seed: int, monkeypatch: pytest.Monk
 
     pairs = [tuple([dims.index(dim) for dim in group] for dims in (left, right)) for group in (batch, terms)]
     gemm = gemm_of(x.shape, y.shape, (pairs[0][0], pairs[0][1]), (pairs[1][0], pairs[1][1]))
-    assert gemm is not None
     operands = [
         array if factor.order is None else np.ascontiguousarray(array.transpose(factor.order))
         for array, factor in ((x, gemm.left), (y, gemm.right))

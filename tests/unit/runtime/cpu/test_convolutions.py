@@ -1,7 +1,5 @@
 """Convolutions by BLAS at drawn windows, layouts and groups, against those of `library` on images without dilation, in NumPy."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

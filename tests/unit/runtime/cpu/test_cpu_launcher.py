@@ -1,7 +1,5 @@
 """Programs on the CPU: buffers in order, sampled blocks, parameters that are never written."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Steps on the CPU that follow each other: how they are called; their values are those of tests/runtime/test_cpu_programs."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import xla_emitters as xe

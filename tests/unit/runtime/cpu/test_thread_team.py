@@ -1,7 +1,5 @@
 """Rows that threads share are called once each, in every run, by any number of callers; a loop of them is one call, as in NumPy."""
 
-from __future__ import annotations
-
 import ctypes
 import subprocess
 import sys
@@ -63,7 +61,6 @@ def marks(name: str, rows: int, parts: int, *, timed: bool = False) -> Marks:
     values = chain.from_iterable((start, ctypes.addressof(words) + 8 * row, 0, 0) for row in range(rows))
     table = (ctypes.c_int64 * (4 * rows))(*values)
     job = job_of(ctypes.addressof(table), rows, parts, timed=timed)
-    assert job is not None
     call = ctypes.CFUNCTYPE(None, ctypes.c_size_t)(job.code)
     return Marks(job, words, table, lambda: call(job.address))
 

@@ -1,7 +1,5 @@
 """Steps on the fake GPU, one at a time: what is copied, what is refused, how arrays are held."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """The launcher on a fake GPU (see `fake_cupy`): what it allocates, copies, launches and refuses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import ModuleType
 

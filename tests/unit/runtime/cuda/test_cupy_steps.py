@@ -1,7 +1,5 @@
 """What a warm call of a GPU program asks of CuPy, and what calls at the same time share: on the fake CuPy, whose device is the executor."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType, SimpleNamespace

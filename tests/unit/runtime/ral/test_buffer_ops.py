@@ -1,7 +1,5 @@
 """Ops on single integers, which programs have many of: every small value against Python's integers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product
 from operator import invert, not_

@@ -1,7 +1,5 @@
 """Constants by name: of the seed's digest, from a file that may be wrong in every way."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Host programs in IR: control flow, calls by name, memory that is counted, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The runtime's functions by name, against NumPy in double precision; convolutions against sums over all pairs of places and points."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from itertools import product
@@ -90,15 +88,6 @@ def test_sizes_that_do_not_fit_are_refused_and_not_broadcast(what: str) -> None:
     lhs, rhs, out = (np.zeros(shape, np.float32) for shape in SHAPES[what])
     with pytest.raises(DataError):
         gemm(lhs, rhs, out, (False, False))
-
-
-def test_a_convolution_with_padding_and_strides() -> None:
-    """Against the sum written out: image [1, 5, 1], kernel [2, 1, 1], stride 2, one zero before."""
-    image, kernel = np.arange(1, 6, dtype=np.float32).reshape(1, 5, 1), np.array([10, 1], np.float32).reshape(2, 1, 1)
-    out = np.empty((1, 3, 1), np.float32)
-    numbers = (0, 2, 1, 1, 2, 0, 0, 2, 1, 2, 1, 0)
-    call("ral_conv", image, kernel, np.array([[1, 0]], np.int32), out, config=numbers)
-    assert out.reshape(-1).tolist() == [0 * 10 + 1, 2 * 10 + 3, 4 * 10 + 5]
 
 
 def test_the_largest_elements_equal_ones_in_order() -> None:

@@ -1,7 +1,5 @@
 """The NumPy reference: instruction by instruction, each in its own type, and the bounds that go with it."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Some elements of a computation: the bits that the whole evaluation has there."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from runtime.small_programs import GELU, PROGRAMS

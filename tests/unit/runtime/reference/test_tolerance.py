@@ -1,7 +1,5 @@
 """Bounds as values: ulps of the result's own type, the floor, what is admitted, hulls."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -3,8 +3,6 @@
 per_thread("%r = arith.addi %a, %b : i8", "i8", a=("i8", a), b=("i8", b))    ->   one value of %r per element of the inputs
 """
 
-from __future__ import annotations
-
 import numpy as np
 from xdsl.dialects.builtin import IntegerType, ModuleOp, i1
 from xdsl.ir import Attribute

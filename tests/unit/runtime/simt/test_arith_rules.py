@@ -1,5 +1,7 @@
 """Each `arith` op through a kernel, against Python's integers or NumPy's wider floats; 8-bit integers exhaustively."""
 
+from collections.abc import Callable
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -13,63 +15,83 @@ BYTES = np.arange(256, dtype=np.uint8).view(np.int8)
 LEFT, RIGHT = (grid.reshape(-1) for grid in np.meshgrid(BYTES, BYTES, indexing="ij"))
 
 
-def u8(n: int) -> int:
-    return n % 256
-
-
-def s8(n: int) -> int:
-    return (n + 128) % 256 - 128
-
-
 def toward_zero(a: int, b: int) -> int:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-TOTAL = {
-    "addi": lambda a, b: a + b,
-    "subi": lambda a, b: a - b,
-    "muli": lambda a, b: a * b,
-    "andi": lambda a, b: a & b,
-    "ori": lambda a, b: a | b,
-    "xori": lambda a, b: a ^ b,
-    "shli": lambda a, b: a << u8(b) if u8(b) < 8 else 0,
-    "shrui": lambda a, b: u8(a) >> u8(b) if u8(b) < 8 else 0,
-    "shrsi": lambda a, b: a >> min(u8(b), 7),
-    "maxsi": max,
-    "minsi": min,
-    "maxui": lambda a, b: max(u8(a), u8(b)),
-    "minui": lambda a, b: min(u8(a), u8(b)),
-}
-DEFINED_SIGNED = {
-    "divsi": toward_zero,
-    "remsi": lambda a, b: a - b * toward_zero(a, b),
-    "floordivsi": lambda a, b: a // b,
-    "ceildivsi": lambda a, b: -(-a // b),
-}
-DEFINED_UNSIGNED = {
-    "divui": lambda a, b: u8(a) // u8(b),
-    "remui": lambda a, b: u8(a) % u8(b),
-    "ceildivui": lambda a, b: -(-u8(a) // u8(b)),
-}
+def rules(bits: int) -> dict[str, Callable[[int, int], int]]:
+    """What each op of two integers, given as signed ones, computes; not yet wrapped to their width."""
+
+    def u(n: int) -> int:
+        return n % (1 << bits)
+
+    return {
+        "addi": lambda a, b: a + b,
+        "subi": lambda a, b: a - b,
+        "muli": lambda a, b: a * b,
+        "andi": lambda a, b: a & b,
+        "ori": lambda a, b: a | b,
+        "xori": lambda a, b: a ^ b,
+        "shli": lambda a, b: a << u(b) if u(b) < bits else 0,
+        "shrui": lambda a, b: u(a) >> u(b),
+        "shrsi": lambda a, b: a >> u(b),
+        "maxsi": max,
+        "minsi": min,
+        "maxui": lambda a, b: max(u(a), u(b)),
+        "minui": lambda a, b: min(u(a), u(b)),
+        "divsi": toward_zero,
+        "remsi": lambda a, b: a - b * toward_zero(a, b),
+        "floordivsi": lambda a, b: a // b,
+        "ceildivsi": lambda a, b: -(-a // b),
+        "divui": lambda a, b: u(a) // u(b),
+        "remui": lambda a, b: u(a) % u(b),
+        "ceildivui": lambda a, b: -(-u(a) // u(b)),
+        "cmpi eq,": lambda a, b: a == b,
+        "cmpi ne,": lambda a, b: a != b,
+        "cmpi slt,": lambda a, b: a < b,
+        "cmpi sle,": lambda a, b: a <= b,
+        "cmpi sgt,": lambda a, b: a > b,
+        "cmpi sge,": lambda a, b: a >= b,
+        "cmpi ult,": lambda a, b: u(a) < u(b),
+        "cmpi ule,": lambda a, b: u(a) <= u(b),
+        "cmpi ugt,": lambda a, b: u(a) > u(b),
+        "cmpi uge,": lambda a, b: u(a) >= u(b),
+    }
 
 
-@pytest.mark.parametrize("name", TOTAL)
+DEFINED_SIGNED = ["divsi", "remsi", "floordivsi", "ceildivsi"]
+DIVISIONS = [*DEFINED_SIGNED, "divui", "remui", "ceildivui"]
+
+
+def check(name: str, ir_type: str, left: np.ndarray, right: np.ndarray, threads: int = 32) -> None:
+    """An op, of the pairs for which it is defined."""
+    info = np.iinfo(left.dtype)
+    if name in DIVISIONS:
+        defined = (right != 0) & ~((left == info.min) & (right == -1) & (name in DEFINED_SIGNED))
+        left, right = left[defined], right[defined]
+    inputs = {"a": (ir_type, left), "b": (ir_type, right)}
+    result_type = "i1" if name.startswith("cmpi") else ir_type
+    got = per_thread(f"%r = arith.{name} %a, %b : {ir_type}", result_type, threads=threads, **inputs)
+    rule = rules(info.bits)[name]
+    exact = [rule(int(a), int(b)) for a, b in zip(left, right, strict=True)]
+    assert got.tolist() == [(n - info.min) % (1 << info.bits) + info.min for n in exact]
+
+
+@pytest.mark.parametrize("name", rules(8))
 def test_all_pairs_of_8_bit_integers(name):
-    got = per_thread(f"%r = arith.{name} %a, %b : i8", "i8", threads=256, a=("i8", LEFT), b=("i8", RIGHT))
-    wanted = [s8(TOTAL[name](int(a), int(b))) for a, b in zip(LEFT, RIGHT, strict=True)]
-    np.testing.assert_array_equal(got, wanted)
+    check(name, "i8", LEFT, RIGHT, threads=256)
 
 
-@pytest.mark.parametrize("name", [*DEFINED_SIGNED, *DEFINED_UNSIGNED])
-def test_all_defined_divisions_of_8_bit_integers(name):
-    rule = DEFINED_SIGNED.get(name) or DEFINED_UNSIGNED[name]
-    defined = (RIGHT != 0) & ~((LEFT == -128) & (RIGHT == -1) & (name in DEFINED_SIGNED))
-    left, right = LEFT[defined], RIGHT[defined]
-    got = per_thread(f"%r = arith.{name} %a, %b : i8", "i8", threads=256, a=("i8", left), b=("i8", right))
-    np.testing.assert_array_equal(got, [s8(rule(int(a), int(b))) for a, b in zip(left, right, strict=True)])
+@pytest.mark.parametrize("width", ["i16", "i32", "i64", "index"])
+@pytest.mark.parametrize("name", rules(8))
+def test_wider_integers(name, width):
+    info = np.iinfo({"i16": np.int16, "i32": np.int32}.get(width, np.int64))
+    numbers = [0, 1, -1, -3, 7, info.max, info.min, info.max // 3, 12345, info.bits, info.bits - 1]
+    left, right = (grid.reshape(-1).astype(info.dtype) for grid in np.meshgrid(numbers, numbers))
+    check(name, width, left, right)
 
 
-@pytest.mark.parametrize("name", [*DEFINED_SIGNED, *DEFINED_UNSIGNED])
+@pytest.mark.parametrize("name", DIVISIONS)
 def test_division_by_zero_names_the_thread(name):
     divisors = np.ones(64, np.int32)
     divisors[37] = 0
@@ -97,17 +119,6 @@ def test_inactive_threads_divide_by_zero_without_harm():
       scf.yield %zero : i32
     }"""
     assert per_thread(ops, "i32", a=("i32", values)).tolist() == [0, 100, 50, 25] * 8
-
-
-@pytest.mark.parametrize("width", ["i16", "i32", "i64", "index"])
-def test_wider_integers_wrap(width):
-    info = np.iinfo({"i16": np.int16, "i32": np.int32}.get(width, np.int64))
-    numbers = [0, 1, -1, info.max, info.min, info.max // 3, 12345]
-    left, right = (grid.reshape(-1).astype(info.dtype) for grid in np.meshgrid(numbers, numbers))
-    for name in ("addi", "subi", "muli"):
-        got = per_thread(f"%r = arith.{name} %a, %b : {width}", width, a=(width, left), b=(width, right))
-        exact = [TOTAL[name](int(a), int(b)) for a, b in zip(left, right, strict=True)]
-        assert got.tolist() == [(n - info.min) % (1 << info.bits) + info.min for n in exact]
 
 
 def test_i4_wraps_at_four_bits():
@@ -152,28 +163,6 @@ def test_unsigned_high_half_of_a_64_bit_product():
     got = per_thread(ops, "i64", a=("i64", values), b=("i64", others))
     exact = [(int(a) % 2**64) * (int(b) % 2**64) >> 64 for a, b in zip(values, others, strict=True)]
     assert [int(n) % 2**64 for n in got] == exact
-
-
-PREDICATES = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "slt": lambda a, b: a < b,
-    "sle": lambda a, b: a <= b,
-    "sgt": lambda a, b: a > b,
-    "sge": lambda a, b: a >= b,
-    "ult": lambda a, b: u8(a) < u8(b),
-    "ule": lambda a, b: u8(a) <= u8(b),
-    "ugt": lambda a, b: u8(a) > u8(b),
-    "uge": lambda a, b: u8(a) >= u8(b),
-}
-
-
-@pytest.mark.parametrize("predicate", PREDICATES)
-def test_comparing_integers(predicate):
-    ops = f"%r = arith.cmpi {predicate}, %a, %b : i8"
-    got = per_thread(ops, "i1", threads=256, a=("i8", LEFT), b=("i8", RIGHT))
-    rule = PREDICATES[predicate]
-    np.testing.assert_array_equal(got, [rule(int(a), int(b)) for a, b in zip(LEFT, RIGHT, strict=True)])
 
 
 @pytest.mark.parametrize("ir_type", ["bf16", "f32", "f64", "f8E4M3FN"])

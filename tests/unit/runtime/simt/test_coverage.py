@@ -1,7 +1,5 @@
 """Every op that kernels are made of has a meaning, is structure that other ops read, or is listed here with the reason."""
 
-from __future__ import annotations
-
 from fnmatch import fnmatchcase
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A fusion's loops: every iteration is a lane."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

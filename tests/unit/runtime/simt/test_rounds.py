@@ -1,7 +1,5 @@
 """Loops that never end are found by a round that repeats; a loop that ends is never refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from unit.runtime.simt.kernels import launch, per_thread

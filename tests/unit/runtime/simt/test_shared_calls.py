@@ -3,8 +3,6 @@
 What runs is counted by the reads of a watched buffer: a function that reads one element a call says so how often it ran, and for whom.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import time

@@ -1,7 +1,5 @@
 """Kernels of programs follow the rules of a launch: threads end, others never come."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

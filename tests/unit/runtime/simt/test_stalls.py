@@ -1,7 +1,5 @@
 """Who runs next among lanes that wait."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from xla_emitters.runtime.simt.stalls import Stalls

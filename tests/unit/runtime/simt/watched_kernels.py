@@ -1,7 +1,5 @@
 """Kernels of 64 threads a block that write i32, around what a test is about; and one that goes through shared memory, without a fault."""
 
-from __future__ import annotations
-
 from unit.runtime.simt.kernels import launch
 
 THREADS = 64

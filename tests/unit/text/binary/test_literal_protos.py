@@ -1,7 +1,5 @@
 """Arguments in HLO snapshots: literals that XLA itself wrote, of every element type."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -102,7 +100,6 @@ def test_the_arguments_that_jax_gave(flag: str, tmp_path: Path) -> None:
     data = path.read_bytes()
     assert kind_of(data) is BinaryKind.SNAPSHOT
     saved = saved_module(data)
-    assert saved is not None
     assert saved.serialized == bool(flag)
     found = arguments_of(saved, "x")
     right = np.load(given)
@@ -175,7 +172,6 @@ def test_run_and_check_take_a_snapshots_arguments(
 
 def test_arguments_of_several_devices() -> None:
     inputs = read_binary(snapshot(ARGUMENTS, ARGUMENTS[::-1], unoptimized=True), "x").inputs
-    assert inputs is not None
     assert sorted(inputs) == ["p0@0", "p0@1", "p1@0", "p1@1"]
     np.testing.assert_array_equal(inputs["p1@1"][1], [5, 7, 9])
 

@@ -1,7 +1,5 @@
 """Binary forms of programs, made by JAX: read to the numbers of JAX on the CPU; damaged ones end in a message."""
 
-from __future__ import annotations
-
 import faulthandler
 import gzip
 import io
@@ -206,7 +204,6 @@ def _read(data: bytes) -> str | None:
     faulthandler.disable()  # XLA's own stack is no news
     if (kind := kind_of(data)) in (BinaryKind.MODULE, BinaryKind.SNAPSHOT):
         found = saved_module(data)
-        assert found is not None
         answer = answered("proto", "hlo", found.module)
     elif kind is None:
         return None

@@ -1,7 +1,5 @@
 """Attributes of instructions: every one that an op class declares has a syntax, and is written as it was read."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.dialects.hlo import HLO_OPS

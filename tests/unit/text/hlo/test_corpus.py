@@ -4,8 +4,6 @@ tests/corpus/hlo_text            read by XLA, and by us; what we print reads bac
 tests/corpus/hlo_text_rejected   refused by XLA, and by us with a message that has a place, exit code 1
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What HLO text is printed, of whole modules and of a computation alone; `test_corpus.py` reads it back."""
 
-from __future__ import annotations
-
 from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
 from xla_emitters.text.hlo import parse_hlo, print_hlo
 from xla_emitters.text.hlo.hlo_printer import print_alone

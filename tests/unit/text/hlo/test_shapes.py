@@ -1,7 +1,5 @@
 """Shapes to types and back."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.ir import Attribute
 

@@ -1,7 +1,5 @@
 """Lines of Python: which frame of a stack is shown, tables of both numberings, callers, and the same lines from HLO and StableHLO."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 

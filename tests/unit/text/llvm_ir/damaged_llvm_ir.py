@@ -3,8 +3,6 @@
 damaged, how_it_ends, survives   as those of damaged_ptx
 """
 
-from __future__ import annotations
-
 import re
 from functools import partial
 

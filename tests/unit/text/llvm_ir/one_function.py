@@ -1,7 +1,5 @@
 """Runs a few instructions of LLVM IR on lanes of numbers: a kernel that loads each operand, executes the text, and stores the result."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import ml_dtypes

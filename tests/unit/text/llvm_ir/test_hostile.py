@@ -1,7 +1,5 @@
 """Cut, mutated and made-up LLVM IR: each text gives a message with a place, a located fault, or numbers, and soon."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

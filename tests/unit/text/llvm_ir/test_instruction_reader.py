@@ -1,7 +1,5 @@
 """Instructions of LLVM IR, read and executed: the values are NumPy's, or worked out by hand from the language reference."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from unit.text.llvm_ir.one_function import BF16, executed

@@ -6,8 +6,6 @@ how_it_ends(text, arrays, launch) ->  Ending("ran"), or the class of the message
 survives(text, arrays, launch)    ->  the same, and fails unless the text ends soon and its message has a place
 """
 
-from __future__ import annotations
-
 import random
 import re
 import time

@@ -1,11 +1,11 @@
 """Runs one instruction on lanes of numbers: a kernel that loads each operand, executes the text, and stores the result."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from xla_emitters.errors import ExecutionError
 from xla_emitters.explore.check.any_ptx import PtxKernel
 from xla_emitters.program import LaunchDimensions
 
@@ -27,6 +27,14 @@ def kernel_text(body: str, operands: Sequence[np.dtype], result: np.dtype, more:
     lines += [f"ld.global.b{8 * of.itemsize} %a{n}, [%at{n}];" for n, of in enumerate(operands)]
     lines += [body, f"st.global.b{8 * result.itemsize} [%at{len(operands)}], %d;", "ret; }"]
     return HEAD + "\n".join(lines)
+
+
+def run_checked(kernel: PtxKernel, arrays: list[np.ndarray], launch: LaunchDimensions, **how: Any) -> list[np.ndarray]:
+    """The arrays after a run, if the sanitizer finds nothing; else what it finds is an error."""
+    verdict = kernel.check(arrays, launch, **how)
+    if not verdict.ok:
+        raise ExecutionError("\n".join([verdict.summary, *verdict.details]), stage="simt")
+    return kernel.run(arrays, launch, **how)
 
 
 def executed(body: str, *operands: np.ndarray, result: np.dtype | type, more: str = "") -> np.ndarray:

@@ -1,7 +1,5 @@
 """The values of instructions: from the ISA's text and tables, NumPy, ml_dtypes and exact fractions."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

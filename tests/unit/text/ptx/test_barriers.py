@@ -1,10 +1,8 @@
 """Barriers of some threads, `mbarrier`, and copies that complete them: who waits, who has arrived, what is ordered."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from unit.text.ptx.one_instruction import HEAD
+from unit.text.ptx.one_instruction import HEAD, run_checked
 
 from xla_emitters.errors import ExecutionError, XlaEmittersError
 from xla_emitters.explore.check.any_ptx import PtxKernel, launch_of
@@ -27,10 +25,7 @@ def executed(body: str, threads: int = 128, blocks: int = 1, more: str = "") -> 
     arrays = [np.arange(threads, dtype=np.uint32), np.zeros(threads, np.uint32)]
     launch = launch_of(f"{blocks}x{threads}")[0]
     with limited_iterations(1000):
-        verdict = kernel.check(arrays, launch)
-    if not verdict.ok:
-        raise ExecutionError("\n".join(verdict.details), stage="simt")
-    return kernel.run(arrays, launch)[1]
+        return run_checked(kernel, arrays, launch)[1]
 
 
 def test_a_barrier_of_some_threads() -> None:

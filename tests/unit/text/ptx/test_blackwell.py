@@ -3,14 +3,12 @@
 Rounding by given bits, `clusterlaunchcontrol`, `st.bulk`, `multimem`, rows of tensor maps.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import ml_dtypes
 import numpy as np
 import pytest
-from unit.text.ptx.one_instruction import HEAD, executed
+from unit.text.ptx.one_instruction import HEAD, executed, run_checked
 from unit.text.ptx.test_tensor_copies import LOAD, OUT
 from unit.text.ptx.test_tensor_copies import executed as copied
 
@@ -84,11 +82,8 @@ PERSISTENT = """.visible .entry k(.param .u64 p) {
 def test_blocks_that_ask_for_others_work(first: str, all_blocks: str) -> None:
     """A loop of CUTLASS's persistent kernels: no launch is cancelled, so each block does its own part, and only that."""
     text = HEAD + PERSISTENT.replace("{first}", first).replace("{all}", all_blocks)
-    kernel, (launch, _, _) = PtxKernel.read(text, "c.ptx"), launch_of("4x32")
-    arrays = [np.zeros(128, np.uint32)]
-    verdict = kernel.check(arrays, launch)
-    assert verdict.ok, verdict.details
-    np.testing.assert_array_equal(kernel.run(arrays, launch)[0], np.arange(128))
+    found = run_checked(PtxKernel.read(text, "c.ptx"), [np.zeros(128, np.uint32)], launch_of("4x32")[0])
+    np.testing.assert_array_equal(found[0], np.arange(128))
 
 
 def test_the_first_block_of_a_cluster_asks_for_all() -> None:
@@ -97,11 +92,9 @@ def test_the_first_block_of_a_cluster_asks_for_all() -> None:
     text = text.replace("WORK:", f"{cluster} WORK:", 1).replace("@%p3 bra WORK;", f"@%p3 bra WORK; {cluster}")
     asks = "mov.u32 %r7, %cluster_ctarank; setp.eq.u32 %p4, %r7, 0; @%p4 clusterlaunchcontrol.try_cancel"
     text = text.replace("clusterlaunchcontrol.try_cancel", asks)
-    kernel, (launch, _, of) = PtxKernel.read(text, "c.ptx"), launch_of("4x32/2")
-    arrays = [np.zeros(128, np.uint32)]
-    verdict = kernel.check(arrays, launch, cluster=of)
-    assert verdict.ok, verdict.details
-    np.testing.assert_array_equal(kernel.run(arrays, launch, cluster=of)[0], np.arange(128))
+    (launch, _, of), arrays = launch_of("4x32/2"), [np.zeros(128, np.uint32)]
+    found = run_checked(PtxKernel.read(text, "c.ptx"), arrays, launch, cluster=of)
+    np.testing.assert_array_equal(found[0], np.arange(128))
     alone = PtxKernel.read(text.replace(".multicast::cluster::all", ""), "c.ptx").check(arrays, launch, cluster=of)
     assert "never ends" in alone.summary  # the second block is not told
 

@@ -1,7 +1,5 @@
 """Calls of functions: the memory of their variables, and calls by address."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from unit.text.ptx.one_instruction import HEAD

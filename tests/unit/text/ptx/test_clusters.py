@@ -1,12 +1,10 @@
 """Clusters of several blocks: their registers, shared memory of other blocks, barriers, races between blocks."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
 import pytest
-from unit.text.ptx.one_instruction import HEAD
+from unit.text.ptx.one_instruction import HEAD, run_checked
 
 from xla_emitters.errors import DataError, ExecutionError, UsageError
 from xla_emitters.explore.check.any_ptx import PtxKernel, launch_of, tensor_map_of
@@ -35,10 +33,7 @@ def executed(body: str, launch: str = "4x64/2", more: str = "", end: str = CLUST
         np.zeros(shape.blocks * shape.threads, np.uint32),
     ]
     with limited_iterations(1000):
-        verdict = kernel.check(arrays, shape, cluster=cluster)
-    if not verdict.ok:
-        raise ExecutionError("\n".join(verdict.details), stage="simt")
-    return kernel.run(arrays, shape, cluster=cluster)[1]
+        return run_checked(kernel, arrays, shape, cluster=cluster)[1]
 
 
 OTHERS = "mapa.shared::cluster.u32 %r10, %r7, %r9; {load} ld.shared::cluster.u32 %r11, [%r10];"

@@ -1,7 +1,5 @@
 """Shared memory that an asynchronous copy fills, and registers that a product is written to: used before and after the wait."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from unit.text.ptx.test_barriers import INIT, WAIT, executed

@@ -1,7 +1,5 @@
 """The values of variables: lists of any length and form."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

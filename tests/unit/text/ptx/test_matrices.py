@@ -1,14 +1,12 @@
 """`mma`, `ldmatrix`, `stmatrix`, `movmatrix`: the fragments of the ISA's figures, products by NumPy of small integers, which are exact."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from unit.text.ptx.one_instruction import HEAD
+from unit.text.ptx.one_instruction import HEAD, run_checked
 
 from xla_emitters.dialects.mlir.mma_shapes import BITS, SHAPES, Mma
 from xla_emitters.errors import ExecutionError, XlaEmittersError
@@ -126,7 +124,6 @@ def run(body: str, declarations: str, inputs: np.ndarray, results: int, threads:
 @pytest.mark.parametrize("name", NAMES)
 def test_products(name: str) -> None:
     mma = Mma.of(name)
-    assert mma is not None
     dice = np.random.default_rng(len(name))
     low, high = {"u": (0, 4), "b1": (0, 2)}.get(mma.a if mma.a == "b1" else mma.a[0], (-3, 4))
     a = dice.integers(low, high, (mma.rows, mma.depth)).astype(np.float64)
@@ -202,10 +199,8 @@ def test_a_product_of_matrices_in_shared_memory() -> None:
         # Without .trans the rows of shared memory are B's columns, cut into halves of 8.
         given = b if transposed else np.concatenate([b[:8].T, b[8:].T])
         arrays = [a, np.ascontiguousarray(given), np.zeros((16, 8), np.float16)]
-        kernel, launch = PtxKernel.read(HEAD + text, "m.ptx"), launch_of("1x32")[0]
-        verdict = kernel.check(arrays, launch)
-        assert verdict.ok, verdict.details
-        np.testing.assert_array_equal(kernel.run(arrays, launch)[2], a @ b)
+        found = run_checked(PtxKernel.read(HEAD + text, "m.ptx"), arrays, launch_of("1x32")[0])
+        np.testing.assert_array_equal(found[2], a @ b)
 
 
 def test_movmatrix_transposes() -> None:

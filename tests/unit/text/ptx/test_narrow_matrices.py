@@ -3,8 +3,6 @@
 Products by NumPy and ml_dtypes of numbers whose sums are exact; places by the ISA's figures and the layouts of CUTLASS.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes
@@ -38,7 +36,6 @@ def words(numbers: np.ndarray, word: str, bits: int) -> np.ndarray:
 def fragments(name: str, dice: np.random.Generator) -> tuple[Mma, np.ndarray, np.ndarray, np.ndarray]:
     """A, B, and the registers of both."""
     mma = Mma.of(name)
-    assert mma is not None
     a, b = dice.choice(NUMBERS, (16, mma.depth)), dice.choice(NUMBERS, (mma.depth, 8))
     of_a, of_b = A[mma.bits, 16, mma.depth], B[mma.bits, mma.depth]
     parts = [

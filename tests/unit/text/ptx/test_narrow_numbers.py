@@ -1,7 +1,5 @@
 """Numbers of less than 16 bits, packed ones, 128 bits, and updates of neighbours: values by ml_dtypes, NumPy and enumeration."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

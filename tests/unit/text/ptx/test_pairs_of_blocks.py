@@ -3,8 +3,6 @@
 The kernels are those of one block (`test_tensor_memory`), run by a cluster of two; the first thread of the first block issues.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`mma.sp`: products by matrices half of whose elements are zero, and `wmma`; by NumPy of small integers, which are exact."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from unit.text.ptx.one_instruction import HEAD
@@ -67,7 +65,6 @@ def cases() -> list[tuple[str, int]]:
 @pytest.mark.parametrize(("name", "selector"), cases())
 def test_sparse_products(name: str, selector: int) -> None:
     mma = Mma.of(name)
-    assert mma is not None
     dice = np.random.default_rng(len(name) + selector)
     width = 2 if mma.a == "tf32" else 4
     dense, places = np.zeros((16, mma.depth)), np.zeros((16, mma.depth // width), np.int64)

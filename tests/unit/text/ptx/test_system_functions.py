@@ -1,7 +1,5 @@
 """Memory of the device's heap, by `malloc` and `free` as nvcc, Julia and Numba declare and call them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from unit.text.ptx.one_instruction import HEAD

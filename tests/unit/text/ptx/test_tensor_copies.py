@@ -1,13 +1,11 @@
 """Copies of boxes by tensor maps: which elements, where under a swizzle, what lies outside; maps that a kernel changes; updates."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from unit.text.ptx.one_instruction import HEAD
+from unit.text.ptx.one_instruction import HEAD, run_checked
 
 from xla_emitters.dialects.mlir.tensor_maps import TensorMap
 from xla_emitters.errors import DataError, ExecutionError, UsageError, XlaEmittersError
@@ -44,11 +42,7 @@ def executed(
     """What the arrays hold afterwards: the map's, `out`, `more`. The sanitizer watches."""
     kernel = PtxKernel.read(HEAD + BODY.format(issue=issue, after=after), "t.ptx")
     given = [*arrays, np.zeros(4, np.uint32)][:3]
-    how: dict[str, Any] = {"shared_bytes": shared, "tensor_maps": {0: tensor_map}}
-    verdict = kernel.check(given, launch_of("1x32")[0], **how)
-    if not verdict.ok:
-        raise ExecutionError("\n".join(verdict.details), stage="simt")
-    return kernel.run(given, launch_of("1x32")[0], **how)
+    return run_checked(kernel, given, launch_of("1x32")[0], shared_bytes=shared, tensor_maps={0: tensor_map})
 
 
 def drawn(shape: tuple[int, ...], kind: Any) -> np.ndarray:

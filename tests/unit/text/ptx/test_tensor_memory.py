@@ -1,7 +1,5 @@
 """`tcgen05`: tensor memory allocated, stored, loaded and copied to; products of all kinds against NumPy; what is refused, and races."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 from tools_here import here, needs
+from unit.text.ptx.one_instruction import run_checked
 
-from xla_emitters.errors import ExecutionError, XlaEmittersError
+from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check.any_ptx import PtxKernel, launch_of
 from xla_emitters.lowering.toolchain.machine_code import assemble
 from xla_emitters.text.ptx.ptx_parser import read_ptx
@@ -68,11 +67,7 @@ def run(
     whole = np.frombuffer(memory.ljust(SHARED, b"\0"), np.uint8).copy()
     numbers = [np.asarray(np.uint64(each)) for each in descriptors]
     arrays = [whole, np.ascontiguousarray(cells), np.zeros_like(cells), *numbers, np.asarray(np.uint32(what))]
-    how: dict[str, Any] = {"shared_bytes": SHARED}
-    verdict = kernel.check(arrays, launch_of("1x128")[0], **how)
-    if not verdict.ok:
-        raise ExecutionError("\n".join([verdict.summary, *verdict.details]), stage="simt")
-    return kernel.run(arrays, launch_of("1x128")[0], **how)[2]
+    return run_checked(kernel, arrays, launch_of("1x128")[0], shared_bytes=SHARED)[2]
 
 
 def image(chunks: np.ndarray, swizzle: int, along: bool = False) -> tuple[bytes, int]:
@@ -417,7 +412,6 @@ def fault_of(body: str, *changes: tuple[str, str], what: int = F16, memory: byte
     if verdict.ok:
         return ""
     place = re.match(r"t\.ptx:(\d+):", verdict.details[0])
-    assert place is not None
     return f"{verdict.summary} | {text.replace(';', ';' + chr(10)).splitlines()[int(place[1]) - 1].strip()}"
 
 

@@ -4,18 +4,16 @@ Shared memory is filled as the ISA's figures show it: under a swizzle of W bytes
 chunk c ^ (r * W // 128 % (W // 16)) would be.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
-from unit.text.ptx.one_instruction import HEAD
+from unit.text.ptx.one_instruction import HEAD, run_checked
 from unit.text.ptx.test_matrices import TYPES, as_words
 
 from xla_emitters.dialects.mlir.mma_shapes import BITS, OF_INTEGERS, Wgmma
 from xla_emitters.dialects.mlir.tensor_maps import TensorMap
-from xla_emitters.errors import ExecutionError, XlaEmittersError
+from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.check.any_ptx import PtxKernel, launch_of
 
 CODES = {0: 0, 128: 1, 64: 2, 32: 3}
@@ -85,7 +83,6 @@ def run(
 ) -> np.ndarray:
     """The words of D (128 threads, registers) after the instruction, which is given A, the transpose of B, and those of D before."""
     shape = Wgmma.of(name)
-    assert shape is not None
     of_a, da = image(a, shape.a, swizzles[0], along_rows[0])
     of_b, db = image(b, shape.b, swizzles[1], along_rows[1])
     memory = np.frombuffer(of_a + of_b, np.uint8).copy()
@@ -106,10 +103,7 @@ def run(
     kernel = PtxKernel.read(HEAD.replace("sm_90", "sm_90a") + text, "w.ptx")
     given = [memory, fragments, d, np.uint64(da + (base << 49)), np.uint64(db + (len(of_a) >> 4))]
     arrays = [np.asarray(each) for each in given]
-    verdict = kernel.check(arrays, launch_of("1x128")[0], shared_bytes=SHARED)
-    if not verdict.ok:
-        raise ExecutionError("\n".join(verdict.details), stage="simt")
-    return kernel.run(arrays, launch_of("1x128")[0], shared_bytes=SHARED)[2]
+    return run_checked(kernel, arrays, launch_of("1x128")[0], shared_bytes=SHARED)[2]
 
 
 def a_places(count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -129,7 +123,6 @@ def d_places(columns: int) -> tuple[np.ndarray, np.ndarray]:
 
 def check(name: str, **how: object) -> None:
     shape = Wgmma.of(name)
-    assert shape is not None
     dice = np.random.default_rng(len(name))
     a = dice.integers(0 if shape.a == "u8" else -3, 4, (64, shape.depth)).astype(np.float64)
     b = dice.integers(0 if shape.b == "u8" else -3, 4, (shape.columns, shape.depth)).astype(np.float64)

@@ -1,7 +1,5 @@
 """Literals and attributes: every bit of every element type, in every form that MLIR writes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What stands in a program's text beside its functions and does not change values: locations, ops of other dialects, shardings."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -219,7 +217,8 @@ def test_what_marks_shardings_keeps_values() -> None:
     text = f"""module {{
       sdy.mesh @mesh = <["x"=2]>
       func.func @main(%x: {T}) -> {T} {{
-        %0 = sdy.sharding_constraint %x <@mesh, [{{"x"}}]> : {T}
+        %m = stablehlo.custom_call @Sharding(%x) {{mhlo.sharding = "{{devices=[2]<=[2]}}"}} : ({T}) -> {T}
+        %0 = sdy.sharding_constraint %m <@mesh, [{{"x"}}]> : {T}
         %1 = sdy.reshard %0 <@mesh, [{{}}]> : {T}
         %2 = sdy.propagation_barrier %1 allowed_direction=NONE : {T}
         sdy.sharding_group %2 group_id=7 : {T}

@@ -1,7 +1,5 @@
 """CHLO: formulas against the functions' definitions, and implicit broadcasting with sizes known and unknown."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -1,7 +1,5 @@
 """`chlo.scan`: sums and their like, scans of any region, of known and unknown sizes; values are NumPy's."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from itertools import product

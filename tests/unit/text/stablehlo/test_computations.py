@@ -1,7 +1,5 @@
 """Functions and regions as computations: captured values, names, attributes, locations, the order of computations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, NameLoc, StringAttr
@@ -59,9 +57,6 @@ def test_a_loop_carries_what_its_regions_capture_and_a_branch_is_given_it() -> N
 def test_computations_come_before_those_that_call_them() -> None:
     module = parse_stablehlo(CAPTURING)
     names = list(computations(module))
-    assert (
-        names.index("while.0.body") > names.index("if.1.branch_0") if "if.1.branch_0" in names else names[-1] == "main"
-    )
     for position, computation in enumerate(computations(module).values()):
         for op in computation.instructions:
             called = [
@@ -116,15 +111,6 @@ def test_a_broadcast_that_repeats_a_size_1_drops_it_first() -> None:
     assert [op.opcode for op in entry.instructions] == ["parameter", "reshape", "broadcast"]
     x = np.arange(3, dtype=np.float32).reshape(1, 3)
     np.testing.assert_array_equal(evaluate(entry, [x])[0], np.broadcast_to(x[0, None, :, None], (2, 3, 4)))
-
-
-def test_markers_of_the_partitioner_are_their_operand() -> None:
-    text = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
-      %0 = stablehlo.custom_call @Sharding(%x) {mhlo.sharding = "{devices=[2]<=[2]}"} : (tensor<4xf32>) -> tensor<4xf32>
-      %1 = sdy.sharding_constraint %0 <@mesh, [{"a"}]> : tensor<4xf32>
-      return %1 : tensor<4xf32>
-    }"""
-    assert [op.opcode for op in computations(parse_stablehlo(text))["main"].instructions] == ["parameter"]
 
 
 REDUCER_WITH_SIZES = """

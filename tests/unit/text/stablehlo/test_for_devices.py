@@ -1,7 +1,5 @@
 """Programs in StableHLO that exchange arrays themselves, on all of their devices: against NumPy."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -95,7 +93,6 @@ def test_the_generic_form_is_the_same() -> None:
     keys = re.search(
         r"\) in_shardings=(.*?)\s+out_shardings=(.*?)\s+manual_axes=(\S+ ?\S*)\s+\((%arg2.*?)\) \{", MANUAL, re.DOTALL
     )
-    assert keys is not None
     ins, outs = (f"#sdy.sharding_per_value<{keys[number]}>" for number in (1, 2))
     about = f"<{{in_shardings = {ins}, manual_axes = #sdy<manual_axes{keys[3]}>, out_shardings = {outs}}}>"
     text = MANUAL.replace(keys[0], f") {about} ({{\n    ^bb0({keys[4]}):")

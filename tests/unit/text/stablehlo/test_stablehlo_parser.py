@@ -1,7 +1,5 @@
 """The grammar of StableHLO text: pretty and generic forms mean the same; errors for wrong input, with their places."""
 
-from __future__ import annotations
-
 import random
 import re
 from pathlib import Path
@@ -136,7 +134,6 @@ def test_errors_are_of_a_kind_and_have_a_place(name: str) -> None:
     with pytest.raises(kind, match=message) as found:
         parse_stablehlo(text, "f.mlir")
     place = found.value.place
-    assert place is not None
     assert text.splitlines()[place.line - 1][place.column - 1 :].startswith(at)
 
 

@@ -1,7 +1,5 @@
 """StableHLO text that we print: read back it is the same module, and what StableHLO lacks is refused by name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Types of StableHLO and of the hlo dialect, both ways."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 

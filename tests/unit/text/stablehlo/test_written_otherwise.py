@@ -1,7 +1,5 @@
 """Ops of StableHLO that become others: einsum, unary_einsum, torch_index_select, broadcast; with sizes known and unknown."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

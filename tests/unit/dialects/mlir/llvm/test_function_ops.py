@@ -1,7 +1,5 @@
 """Functions, calls and globals: public unless marked otherwise, and called with the types that they are declared with."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.dialects.builtin import UnitAttr, f32
 from xdsl.ir import Block, Region
@@ -28,11 +26,6 @@ def test_a_declaration():
     assert print_ir(declared) == "llvm.func @__nv_tanhf(f32) -> f32"
 
 
-def test_functions_count_values_by_themselves():
-    text = "llvm.func @f(%x: f32) { %0 = llvm.fadd %x, %x : f32\n llvm.return }"
-    assert print_ir(parse_ir(text + text.replace("@f", "@g"))).count("%0 = llvm.fadd %x, %x") == 2
-
-
 CALLED = """
 llvm.func @g(f32) -> f32
 llvm.func @many(f32, ...)
@@ -43,16 +36,10 @@ llvm.func @f(%x: f32, %d: f64, %p: !llvm.ptr) {{
 """
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "%0 = llvm.call @g(%x) : (f32) -> f32",
-        "llvm.call @many(%x, %d) vararg(!llvm.func<void (f32, ...)>) : (f32, f64) -> ()",
-        "%0 = llvm.call %p(%x) : !llvm.ptr, (f32) -> f32",
-    ],
-)
-def test_a_call_fits_its_callee(line: str):
-    assert " ".join(line.split()) in print_ir(parse_ir(CALLED.format(line=line)))
+def test_a_call_fits_its_callee():
+    """That of a function with more arguments; `test_llvm.py` has others."""
+    line = "llvm.call @many(%x, %d) vararg(!llvm.func<void (f32, ...)>) : (f32, f64) -> ()"
+    assert line in print_ir(parse_ir(CALLED.format(line=line)))
 
 
 @pytest.mark.parametrize(

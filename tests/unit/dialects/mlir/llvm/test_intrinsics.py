@@ -1,7 +1,5 @@
 """Intrinsics of wrong types are refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from xla_emitters.dialects.context import parse_ir

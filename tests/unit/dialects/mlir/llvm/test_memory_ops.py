@@ -1,7 +1,5 @@
 """Addresses, loads and stores: flags in both text forms, what they do to memory, what is refused."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

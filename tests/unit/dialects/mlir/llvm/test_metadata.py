@@ -1,7 +1,5 @@
 """Metadata: attributes differ by their parameters, and are refused where MLIR refuses them."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

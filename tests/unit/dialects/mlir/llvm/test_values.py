@@ -1,7 +1,5 @@
 """Constants fold; comparisons know their predicates by name; errors of casts and truncations."""
 
-from __future__ import annotations
-
 import pytest
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, VectorType, bf16, f32, i1, i16, i32
 from xdsl.ir import Block

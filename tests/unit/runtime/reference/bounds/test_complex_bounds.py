@@ -1,7 +1,5 @@
 """Bounds of complex numbers: rectangles, discs around them, and the errors of the functions themselves."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

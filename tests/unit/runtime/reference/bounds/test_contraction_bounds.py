@@ -1,7 +1,5 @@
 """Bounds of dot and convolution: any order of the terms, products rounded or not, operands anywhere within their bounds."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

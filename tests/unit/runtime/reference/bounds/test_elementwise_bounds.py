@@ -1,7 +1,5 @@
 """Bounds of elementwise ops: whatever operands are drawn from their intervals, the reference's value lies within."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Bounds of elements that are read or written at uncertain indices."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from xla_emitters.dtypes import Array

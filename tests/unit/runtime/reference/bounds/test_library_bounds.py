@@ -1,7 +1,5 @@
 """Bounds of library calls: right results are within, wrong ones are not."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

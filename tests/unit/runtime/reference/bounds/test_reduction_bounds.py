@@ -1,14 +1,11 @@
 """Bounds of reductions in any order: they admit the results of threads, and reject sums that miss an element."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dtypes import Array, dtype
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.runtime.reference.reference_bounds import evaluate_bounds
@@ -29,7 +26,7 @@ def bounds(body: str, init: str, array: Array, element: str = "f32", before: str
                 q = {element}[{len(array)},{array.shape[1]}] {before}
                 z = {element}[] constant({init})
                 ROOT r = {element}[{len(array)}] reduce(q, z), dimensions={{1}}, to_apply=combine }}"""
-    entry = next(op for op in parse_hlo(text, "x.hlo").ops if isinstance(op, ComputationOp) and op.is_entry)
+    entry = entry_of(parse_hlo(text, "x.hlo"))
     (found,) = evaluate_bounds(entry, [array])
     return found
 
@@ -184,7 +181,7 @@ def test_each_result_of_several_has_its_own_rule():
                 ROOT r = (f32[4], f32[4]) reduce(p, p, z, l), dimensions={1}, to_apply=combine }"""
     for length, is_shared in ((64, True), (7, False)):
         module = parse_hlo(text.replace("LENGTH", str(length)), "x.hlo")
-        entry = next(op for op in module.ops if isinstance(op, ComputationOp) and op.is_entry)
+        entry = entry_of(module)
         array = rows("f32", 4, length)
         total, most = evaluate_bounds(entry, [array])
         assert bool((total.low < total.high).all()) == is_shared
@@ -209,7 +206,7 @@ def test_a_weighted_mean_cancels():
                 w = f32[4,64] parameter(1)
                 z = f32[] constant(0)
                 ROOT r = (f32[4], f32[4]) reduce(p, w, z, z), dimensions={1}, to_apply=combine }"""
-    entry = next(op for op in parse_hlo(text, "x.hlo").ops if isinstance(op, ComputationOp) and op.is_entry)
+    entry = entry_of(parse_hlo(text, "x.hlo"))
     array = rows("f32", 4, 64) / 64 + np.where(np.arange(64) % 2, 1, -1).astype(np.float32)
     mean, _ = evaluate_bounds(entry, [array, np.ones_like(array)])
     means = pairwise(array) / np.float32(64)
@@ -246,7 +243,7 @@ def test_windows_of_holes_only_hold_the_initial_value():
                 z = f32[] constant(0.5)
                 ROOT r = f32[1,2] reduce-window(p, z), to_apply=combine,
                   window={size=2x2 stride=1x2 pad=0_0x-1_0 lhs_dilate=1x2 rhs_dilate=1x2} }"""
-    entry = next(op for op in parse_hlo(text, "x.hlo").ops if isinstance(op, ComputationOp) and op.is_entry)
+    entry = entry_of(parse_hlo(text, "x.hlo"))
     (found,) = evaluate_bounds(entry, [np.ones((2, 4), np.float32)])
     assert [end.tolist() for end in found.ends] == [[[0.5, 0.5]]] * 2
 

@@ -1,7 +1,5 @@
 """Relations between two operands of which each alone is unbounded: softmax of unknown scores."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Bounds of scatters: they admit updates in any order, and reject what no order gives."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import ml_dtypes

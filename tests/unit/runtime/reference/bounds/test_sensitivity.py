@@ -1,7 +1,5 @@
 """Bounds by derivatives: derivatives are within their intervals, and cancellation gives tighter bounds than intervals alone."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

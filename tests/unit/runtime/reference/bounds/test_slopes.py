@@ -1,7 +1,5 @@
 """Functions as straight lines: derivatives are in their intervals, and the remainder is within its bound."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Sums by the spacing of numbers: they admit the sum of any terms within their intervals, and no others."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest
