@@ -21,7 +21,7 @@ from functools import cached_property
 from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import Attribute
 
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, owner_of
 from xla_emitters.dialects.hlo.computation import (
     ComputationOp,
     FusionOp,
@@ -91,8 +91,7 @@ def plan_program(module: ModuleOp, lines: PythonLines | None = None) -> ProgramP
         for op in (op for computation in computations for op in computation.instructions if op.opcode == "while"):
             planner.values.of(callees_of(op)[1], is_state=True)
         steps = planner.steps_of(planner.values.of(entry), given, wanted)
-    root = entry.root.owner
-    assert isinstance(root, HloOp)
+    root = owner_of(entry.root)
     refuse_without_buffer(root, results)
     temporaries, kernels, calls = tuple(planner.temporaries), tuple(planner.kernels), tuple(planner.calls)
     return ProgramPlan(types, results, temporaries, kernels, calls, steps)
