@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import prod
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
@@ -131,10 +132,7 @@ def allocated_size(buffer: SSAValue, dim: int) -> SSAValue | None:
 
 def product(sizes: Sequence[Size]) -> Size:
     """All sizes multiplied; 1 for none."""
-    found = Size.constant(1)
-    for size in sizes:
-        found = found * size
-    return found
+    return prod(sizes, start=Size.constant(1))
 
 
 _parsed = lru_cache(parse_size)
