@@ -26,7 +26,7 @@ from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, owner_of
 from xla_emitters.dialects.hlo.shape_ops import ConcatenateOp
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
@@ -73,8 +73,7 @@ class ConcatenateEmitter:
         partitioned = _partition(view, root, hero)
         largest, work = _largest(hero), self.work or ThreadWork(_unroll(view, hero, device))
         launch = launch_for(math.prod(dims_of(largest)), work.total, device, view.place)
-        operand = largest.owner
-        assert isinstance(operand, HloOp)
+        operand = owner_of(largest)
         decide("hero", f"%{hero.instruction_name.data}", instructions=[hero.instruction_name.data])
         over = f"{launch}, over %{operand.instruction_name.data}"
         decide("launch", over, grid=list(launch.grid), block=list(launch.block))
@@ -139,8 +138,7 @@ class _Kernel:
 
     def write(self, number: int, step: IndexingMap, output: SSAValue) -> SSAValue:
         """The loop that writes the results for operand `number`. `step` maps an index of the operand to its index in the concatenate."""
-        operand = self.hero.operands[number].owner
-        assert isinstance(operand, HloOp)
+        operand = owner_of(self.hero.operands[number])
         to_root = self.visited.compose(step).compose(place_map(self.hero, self.root)).simplify()
         if to_root.is_known_empty:
             return output

@@ -23,7 +23,7 @@ from xdsl.ir import SSAValue
 from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, owner_of
 from xla_emitters.dialects.hlo.computation import TupleOp
 from xla_emitters.dialects.hlo.dynamic_slices import DynamicUpdateSliceOp
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major
@@ -142,6 +142,5 @@ class _Body:
 
     def _element(self, op: HloOp, number: int, indices: list[SSAValue]) -> SSAValue:
         """An element of operand `number` of `op`."""
-        operand = op.operands[number].owner
-        assert isinstance(operand, HloOp)
-        return self.builder.call(self.partitioned.subgraph_of[operand], [*self.entry.inputs, *indices])[0]
+        callee = self.partitioned.subgraph_of[owner_of(op.operands[number])]
+        return self.builder.call(callee, [*self.entry.inputs, *indices])[0]

@@ -40,7 +40,7 @@ from xdsl.rewriter import InsertPoint
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.dialects import build
 from xla_emitters.dialects.attributes import NO_ENTRIES, array, function_type, tensor_type
-from xla_emitters.dialects.hlo.base import Emit, EmitStep, HloOp, OperationT
+from xla_emitters.dialects.hlo.base import Emit, EmitStep, HloOp, OperationT, owner_of
 from xla_emitters.dialects.hlo.computation import ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.dialects.hlo.shape_ops import MoveOp, same_place
@@ -350,8 +350,7 @@ class _Emission:
             if current not in self.subgraph.members or not isinstance(current, ElementwiseOp):
                 continue
             for operand in reversed(current.operands):
-                owner = operand.owner
-                assert isinstance(owner, HloOp)
+                owner = owner_of(operand)
                 is_here = owner in self.subgraph.members and dims_of(operand) == dims_of(current.result)
                 if is_here and owner not in reached and self._lookup(owner, indices) is None:
                     reached[owner] = None
@@ -366,9 +365,8 @@ class _Emission:
         if any(step.num_symbols for step in steps):
             return []
         for operand, step in zip(op.operands, steps, strict=True):
-            assert isinstance(operand.owner, HloOp)
             with self.builder.located(op.location):
-                needed.append((operand.owner, tuple(build.apply_indexing(self.builder, step, indices))))
+                needed.append((owner_of(operand), tuple(build.apply_indexing(self.builder, step, indices))))
         return needed
 
     def _emit(self, op: HloOp, indices: tuple[SSAValue, ...]) -> None:
@@ -404,9 +402,8 @@ class _Emission:
         first = leaf_types(op.result.type)[0]
         values = list[SSAValue]()
         for operand in op.operands:
-            assert isinstance(operand.owner, HloOp)
             step = same_place(first, leaf_types(operand.type)[0])
-            values += self.element(operand.owner, build.apply_indexing(self.builder, step, indices))
+            values += self.element(owner_of(operand), build.apply_indexing(self.builder, step, indices))
         return tuple(values)
 
 
@@ -427,8 +424,7 @@ class _Element:
         return value
 
     def elements(self, i: int, indices: Sequence[SSAValue] | None = None) -> Sequence[SSAValue]:
-        owner = self.op.operands[i].owner
-        assert isinstance(owner, HloOp)
+        owner = owner_of(self.op.operands[i])
         return self.emission.element(owner, self.indices if indices is None else indices)
 
     def insert(self, op: OperationT, /) -> OperationT:

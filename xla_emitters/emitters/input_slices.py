@@ -23,7 +23,7 @@ from xdsl.rewriter import InsertPoint
 from xla_emitters.algebra.shape_maps import identity_map
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import owner_of
 from xla_emitters.dialects.hlo.shape_ops import SliceOp, rows
 from xla_emitters.dialects.hlo.types import dims_of, minor_to_major, type_text
 from xla_emitters.dialects.xla_gpu import LoopOp, YieldOp
@@ -71,8 +71,7 @@ class InputSlicesEmitter:
         with entry.builder.inside(InsertPoint.at_end(loop.body.block)):
             elements = dict[SSAValue, SSAValue]()
             for operand in dict.fromkeys(op.operands[0] for op in slices):
-                assert isinstance(operand.owner, HloOp)
-                callee = partitioned.subgraph_of[operand.owner]
+                callee = partitioned.subgraph_of[owner_of(operand)]
                 (elements[operand],) = entry.builder.call(callee, [*entry.inputs, *loop.map_results])
             written = [
                 _insert(entry.builder, op, elements[op.operands[0]], loop, target)

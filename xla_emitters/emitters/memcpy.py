@@ -10,7 +10,7 @@ Source: docs/reference/2 1.3 "Memcpy thunk".
 from __future__ import annotations
 
 from xla_emitters.device import Device
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, owner_of
 from xla_emitters.dialects.hlo.computation import ParameterOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.shape_ops import SliceOp, rows
@@ -46,8 +46,7 @@ def _why_no_run(root: HloOp) -> str | None:
                 pass
             case _:
                 return f"{name} ('{op.opcode}') is not a contiguous range of its operand"
-        operand = op.operands[0].owner
-        assert isinstance(operand, HloOp)
+        operand = owner_of(op.operands[0])
         op = operand
     return None if moves else f"%{root.instruction_name.data} is a parameter itself, or a bitcast of one"
 

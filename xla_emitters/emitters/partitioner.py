@@ -33,7 +33,7 @@ from typing import TypeAlias
 
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import identity_map
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, owner_of
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.types import dims_of, leaf_types, type_text
@@ -211,8 +211,7 @@ def partition(
         if op in heroes:
             # An operand of a hero is a function of its own wherever it is read, so it must not have a map.
             for operand in op.operands:
-                assert isinstance(operand.owner, HloOp)
-                states[operand.owner].user_subgraphs.add(state.subgraph)
+                states[owner_of(operand)].user_subgraphs.add(state.subgraph)
         else:
             _record_operands(op, state, roots[state.subgraph] is op, states)
         for operand in op.operands:
@@ -254,8 +253,7 @@ def _epilogue_subgraph(
             continue
         members.add(op)
         for operand in op.operands:
-            owner = operand.owner
-            assert isinstance(owner, HloOp)
+            owner = owner_of(operand)
             if owner in depends or subgraph_of[owner].root is not owner:
                 pending.append(owner)
     names = "_".join(root.instruction_name.data for root in epilogue.roots)
@@ -266,8 +264,7 @@ def _epilogue_subgraph(
 def _record_operands(op: HloOp, state: _State, is_root: bool, states: dict[HloOp, _State]) -> None:
     """Records for each operand of `op` which subgraph reads it, and the map from that subgraph's root to the operand's index."""
     for number, (operand, step) in enumerate(zip(op.operands, operand_maps(op), strict=True)):
-        assert isinstance(operand.owner, HloOp)
-        known = states[operand.owner]
+        known = states[owner_of(operand)]
         known.user_subgraphs.add(state.subgraph)
         if is_root:
             reached, apart = _through(None, step), ()
@@ -301,8 +298,7 @@ def operand_maps(op: HloOp) -> tuple[IndexingMap, ...]:
 
 def post_order(computation: ComputationOp) -> Iterator[HloOp]:
     """The instructions that the root needs, operands before users and in operand order. Not recursive."""
-    root = computation.root.owner
-    assert isinstance(root, HloOp)
+    root = owner_of(computation.root)
     seen = {root}
     pending = [(root, iter(root.operands))]
     while pending:

@@ -35,7 +35,7 @@ from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import bitcast_map, identity_map
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
-from xla_emitters.dialects.hlo.base import HloOp, integers
+from xla_emitters.dialects.hlo.base import HloOp, integers, owner_of
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.shape_ops import same_place
 from xla_emitters.dialects.hlo.types import as_array, default_order, dims_of, leaf_types, minor_to_major
@@ -257,8 +257,7 @@ class _ReductionKernel:
 
     def _element(self, value: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
         """An element of an operand of a reduction or of a side output."""
-        assert isinstance(value.owner, HloOp)
-        callee = self.partitioned.subgraph_of[value.owner]
+        callee = self.partitioned.subgraph_of[owner_of(value)]
         return self.builder.call(callee, [*self.entry.inputs, *indices])[0]
 
     @cached_property

@@ -46,7 +46,7 @@ from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import delinearize_in_bounds, identity_map
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import owner_of
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, minor_to_major
 from xla_emitters.dialects.isa import isa
@@ -341,9 +341,8 @@ class _Kernel:
 
     def _element(self, value: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
         """An element of the operand `value`."""
-        owner = value.owner
-        assert isinstance(owner, HloOp)
-        return self.builder.call(self.partitioned.subgraph_of[owner], [*self.entry.inputs, *indices])[0]
+        callee = self.partitioned.subgraph_of[owner_of(value)]
+        return self.builder.call(callee, [*self.entry.inputs, *indices])[0]
 
     def _combined(
         self, targets: Sequence[SSAValue], place: Sequence[SSAValue], values: Sequence[SSAValue]

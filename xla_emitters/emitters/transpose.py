@@ -39,7 +39,7 @@ from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import reshape_map
 from xla_emitters.device import Device
 from xla_emitters.dialects import build
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, owner_of
 from xla_emitters.dialects.hlo.convert import constant
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dialects.isa import isa
@@ -112,12 +112,6 @@ def _tiles(found: TransposeHeroes, transposes: int, device: Device) -> PlainTile
     return PackedTiles(packed, len(packed.dims) == len(description.dims) + 2)
 
 
-def _operand(transpose: HloOp) -> HloOp:
-    owner = transpose.operands[0].owner
-    assert isinstance(owner, HloOp)
-    return owner
-
-
 def _partition(view: FusionView, found: TransposeHeroes) -> PartitionedComputation:
     roots = tuple(found.heroes)
     maps = tuple(place_map(roots[0], root) for root in roots)
@@ -181,7 +175,7 @@ class _Kernel:
         self, shared: Sequence[SSAValue], outputs: Sequence[SSAValue], side_outputs: Sequence[HloOp]
     ) -> Sequence[SSAValue]:
         """The loop that fills the tiles and writes the side outputs."""
-        operands = [_operand(op) for op in self.transposes]
+        operands = [owner_of(op.operands[0]) for op in self.transposes]
         first = operands[0]
         into = reshape_map(self.tiles.input_dims, dims_of(first.result))
         read, put = self.tiles.read.compose(into).simplify(), self.tiles.put

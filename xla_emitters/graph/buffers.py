@@ -125,12 +125,14 @@ def can_be_in_place(view: FusionView, operand: SSAValue, result: int) -> bool:
             continue
         if parameter.result.type != root:
             return False
+        seen: set[HloOp] = {parameter}
         pending: list[HloOp] = [parameter]
         while pending:
             for user in view.users.get(pending.pop(), ()):
-                if isinstance(user, TupleOp):
+                if isinstance(user, TupleOp) or user in seen:
                     continue
                 if not isinstance(user, ElementwiseOp) or dims_of(user.result) != dims_of(root):
                     return False
+                seen.add(user)
                 pending.append(user)
     return True

@@ -14,7 +14,7 @@ Fusions are found by name in all of them: ENTRY's first, then in text order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeGuard
 
 from xdsl.dialects.builtin import ModuleOp
@@ -53,23 +53,31 @@ def control_computations(module: ModuleOp) -> tuple[ComputationOp, ...]:
 
 def run_by(entry: ComputationOp) -> tuple[ComputationOp, ...]:
     """`control_computations` of the module with that ENTRY."""
+    return callees_first([entry], called_by_control)
+
+
+def callees_first(
+    roots: Iterable[ComputationOp], run_inside: Callable[[ComputationOp], Iterator[ComputationOp]]
+) -> tuple[ComputationOp, ...]:
+    """Computations and those that they run, each once, callees before their callers. raises VerifyError if one runs itself"""
     found = dict[ComputationOp, None]()
-    # The current path from ENTRY, kept explicitly because it may be longer than Python's stack.
-    running = {entry: called_by_control(entry)}
-    while running:
-        current, callees = next(reversed(running.items()))
-        callee = next((other for other in callees if other not in found), None)
-        if callee is None:
-            found[current] = None
-            del running[current]
-        elif callee in running:
-            raise runs_itself((*running, callee))
-        else:
-            running[callee] = called_by_control(callee)
+    for root in roots:
+        # The current path from the root, kept explicitly because it may be longer than Python's stack.
+        running = {root: run_inside(root)} if root not in found else {}
+        while running:
+            current, callees = next(reversed(running.items()))
+            callee = next((other for other in callees if other not in found), None)
+            if callee is None:
+                found[current] = None
+                del running[current]
+            elif callee in running:
+                raise _runs_itself((*running, callee))
+            else:
+                running[callee] = run_inside(callee)
     return tuple(found)
 
 
-def runs_itself(path: tuple[ComputationOp, ...]) -> VerifyError:
+def _runs_itself(path: tuple[ComputationOp, ...]) -> VerifyError:
     """The error for a computation, the last of `path`, that directly or indirectly runs itself."""
     names = [computation.sym_name.data for computation in path]
     return VerifyError(

@@ -30,13 +30,13 @@ from dataclasses import field
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, owner_of
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, GetTupleElementOp, ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.elementwise import is_elementwise
 from xla_emitters.dialects.hlo.library_calls import is_library_call
 from xla_emitters.dialects.hlo.reductions import ReduceOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, is_array, leaf_types
-from xla_emitters.graph.heroes import is_bitcast, keeps_places, owner_of
+from xla_emitters.graph.heroes import is_bitcast, keeps_places
 from xla_emitters.graph.reduction_kinds import Reduction, narrowest_bits, shared_reduction
 from xla_emitters.graph.refusals import is_splittable_kind
 from xla_emitters.graph.view import FusionView, once_per_view, view_of

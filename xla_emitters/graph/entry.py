@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TupleType, i64
 from xdsl.ir import Attribute, SSAValue
 
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, owner_of
 from xla_emitters.dialects.hlo.computation import (
     ComputationOp,
     FusionOp,
@@ -45,8 +45,7 @@ def computation_of(source: FusionOp | ComputationOp) -> ComputationOp:
 
 def producers_of(value: SSAValue) -> list[tuple[HloOp, int]]:
     """Per leaf of a value: the instruction that makes it, seen through tuples and bitcasts, and the number of the leaf in its result."""
-    op = value.owner
-    assert isinstance(op, HloOp)
+    op = owner_of(value)
     match op:
         case TupleOp():
             return [producer for operand in op.operands for producer in producers_of(operand)]
@@ -93,8 +92,7 @@ def tuple_elements(value: SSAValue, insert: Callable[[HloOp], SSAValue], name: s
     """The elements of a tuple as values of their own; [value] for an array. `name`: begins their names; "": that of the tuple."""
     if not isinstance(value.type, TupleType):
         return [value]
-    assert isinstance(value.owner, HloOp)
-    stem = name or value.owner.instruction_name.data
+    stem = name or owner_of(value).instruction_name.data
     return [
         insert(GetTupleElementOp([value], ir_type, f"{stem}.{n}", {"index": IntegerAttr(n, i64)}))
         for n, ir_type in enumerate(value.type.types)

@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TupleType, i64
 from xdsl.ir import SSAValue
@@ -38,6 +37,7 @@ from xla_emitters.dialects.hlo.elementwise import ElementwiseOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
 from xla_emitters.dialects.hlo.shape_ops import BroadcastOp
 from xla_emitters.dialects.hlo.types import dims_of, is_array
+from xla_emitters.graph.computation_steps import known_trip_count
 from xla_emitters.graph.control_computations import control_computations, fusions_of
 from xla_emitters.graph.entry import computation_of, tuple_elements
 from xla_emitters.graph.fusion_parts import NewComputation, new_fusion
@@ -261,10 +261,10 @@ def _why_not(fusion: FusionOp) -> str | None:
 
 def _state_fewer_trips(loop: HloOp, steps: int) -> None:
     """The loop's configuration, if it states how often it runs, has `steps` iterations in one."""
-    config = loop.attributes.get("backend_config")
-    found: dict[str, Any] = json.loads(config.data) if isinstance(config, StringAttr) else {}
-    if "known_trip_count" in found:
-        found["known_trip_count"]["n"] = str(int(found["known_trip_count"]["n"]) // steps)
-        if "known_init_step" in found:
-            found["known_init_step"]["step"] = str(int(found["known_init_step"]["step"]) * steps)
+    if (trips := known_trip_count(loop)) is not None:
+        config = loop.attributes["backend_config"]
+        assert isinstance(config, StringAttr)
+        found = json.loads(config.data)
+        found["known_trip_count"]["n"] = str(trips // steps)
+        found.pop("known_init_step", None)
         loop.attributes["backend_config"] = StringAttr(json.dumps(found, separators=(",", ":")))

@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, owner_of
 from xla_emitters.dialects.hlo.computation import (
     ComputationOp,
     FusionOp,
@@ -100,8 +100,7 @@ class Part(NewComputation):
         pending = [value]
         while pending:
             current = pending[-1]
-            owner = current.owner
-            assert isinstance(owner, HloOp)
+            owner = owner_of(current)
             is_outside = self.outside(owner)
             missing = [operand for operand in owner.operands if operand not in self.taken and not is_outside]
             if current in self.taken:
@@ -156,8 +155,7 @@ class Parting:
         values = {root: [value for other, value in found if other is root] for root, _ in found}
 
         def together(value: SSAValue) -> SSAValue:
-            owner = value.owner
-            assert isinstance(owner, HloOp)
+            owner = owner_of(value)
             if owner in values:
                 return values[owner].pop()
             assert isinstance(owner, TupleOp)
@@ -212,8 +210,7 @@ def is_fusible_bitcast(op: object) -> TypeGuard[BitcastOp]:
 
 def taken_inside(part: Part, value: SSAValue, given: list[SSAValue]) -> SSAValue:
     """The value inside the fusion; a value that is neither constant nor bitcast becomes a parameter and is appended to `given`."""
-    op = value.owner
-    assert isinstance(op, HloOp)
+    op = owner_of(value)
     match op:
         case ConstantOp():
             return part.insert(op.clone(), op)

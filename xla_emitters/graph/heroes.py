@@ -16,12 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from xdsl.ir import SSAValue
-
 from xla_emitters.algebra.expression import ExprKind
 from xla_emitters.algebra.map import IndexingMap
 from xla_emitters.algebra.shape_maps import reshape_map
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, owner_of
 from xla_emitters.dialects.hlo.computation import TupleOp
 from xla_emitters.dialects.hlo.elementwise import is_elementwise_or_map
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp, ReshapeOp, TransposeOp, same_place
@@ -121,12 +119,6 @@ def is_bitcast(op: HloOp) -> bool:
     if element_of(op.operands[0]).bits != element_of(op.result).bits:
         return False
     return isinstance(op, BitcastOp) or same_place(op.result.type, op.operands[0].type) == op.output_to_input()[0]
-
-
-def owner_of(value: SSAValue) -> HloOp:
-    """The instruction that makes a value of a computation."""
-    assert isinstance(value.owner, HloOp)
-    return value.owner
 
 
 def place_map(source: HloOp, target: HloOp) -> IndexingMap:

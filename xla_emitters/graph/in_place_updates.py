@@ -16,7 +16,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, TypeGuard
 
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, owner_of
 from xla_emitters.dialects.hlo.computation import ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.elementwise import is_elementwise_or_map
 from xla_emitters.dialects.hlo.shape_ops import BitcastOp
@@ -68,8 +68,7 @@ def find_in_place_updates(view: FusionView) -> tuple[InPlaceUpdate, ...] | str:
 def _update_of(view: FusionView, root: HloOp) -> InPlaceUpdate | str:
     op = root
     if isinstance(root, BitcastOp):
-        operand = root.operands[0].owner
-        assert isinstance(operand, HloOp)
+        operand = owner_of(root.operands[0])
         op = operand
     name = f"%{op.instruction_name.data}"
     if not _is_update(op):

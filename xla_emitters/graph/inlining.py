@@ -31,7 +31,7 @@ from xla_emitters.dialects.hlo.computation import (
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dtypes import dtype
-from xla_emitters.graph.control_computations import runs_itself
+from xla_emitters.graph.control_computations import callees_first
 from xla_emitters.graph.names import rename
 from xla_emitters.rewrite.symbols import symbols_in
 
@@ -140,7 +140,7 @@ def inline_calls(module: ModuleOp) -> None:
     calls = [op for op in module.walk() if isinstance(op, CallOp)]
     if not calls:
         return
-    _refuse_circles(module)
+    callees_first([op for op in module.ops if isinstance(op, ComputationOp)], _called)
     called = {find_computation(op, op.to_apply) for op in calls}
     others = (op for op in module.walk() if isinstance(op, CallingOp) and not isinstance(op, CallOp))
     kept = {callee.symbol.root_reference.data for op in others for callee in op.callees()}
@@ -152,26 +152,8 @@ def inline_calls(module: ModuleOp) -> None:
         Rewriter.erase_op(computation)
 
 
-def _refuse_circles(module: ModuleOp) -> None:
-    """raises VerifyError for a computation that calls itself, directly or not."""
-    done = set[ComputationOp]()
-    for root in module.ops:
-        # A path of calls, as nested pairs: it may be longer than Python's stack.
-        path = {root: _called(root)} if isinstance(root, ComputationOp) and root not in done else {}
-        while path:
-            current = next(reversed(path))
-            callee = next((other for other in path[current] if other not in done), None)
-            if callee is None:
-                done.add(current)
-                del path[current]
-            elif callee in path:
-                raise runs_itself((*path, callee))
-            else:
-                path[callee] = _called(callee)
-
-
-def _called(computation: ComputationOp) -> list[ComputationOp]:
-    return [find_computation(op, op.to_apply) for op in computation.instructions if isinstance(op, CallOp)]
+def _called(computation: ComputationOp) -> Iterator[ComputationOp]:
+    return (find_computation(op, op.to_apply) for op in computation.instructions if isinstance(op, CallOp))
 
 
 def _inline_into(computation: ComputationOp) -> None:

@@ -20,7 +20,7 @@ from collections.abc import Set as AbstractSet
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Operation, SSAValue
 
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, owner_of
 from xla_emitters.dialects.hlo.computation import (
     ComputationOp,
     FusionOp,
@@ -125,8 +125,7 @@ def _source(value: SSAValue) -> tuple[HloOp, int]:
     """The instruction that makes an array, and the number of the array among the leaves of its result."""
     path = list[int]()
     while True:
-        op = value.owner
-        assert isinstance(op, HloOp)
+        op = owner_of(value)
         match op:
             case GetTupleElementOp():
                 path.insert(0, op.index.value.data)

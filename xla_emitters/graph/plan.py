@@ -14,14 +14,13 @@ Source: docs/reference/contracts "Program"; docs/reference/2 4.1, section 5 "fus
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import cached_property
 
 from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import Attribute
 
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, owner_of
 from xla_emitters.dialects.hlo.computation import (
     ComputationOp,
     FusionOp,
@@ -35,7 +34,7 @@ from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.refusals import refuse_values
 from xla_emitters.graph.view import view_of
 from xla_emitters.program import Arrays, Kernel, LibraryCall, Slot
-from xla_emitters.program.steps import Branch, Launch, Loop, Step
+from xla_emitters.program.steps import Launch, Step, rewritten
 from xla_emitters.support.late_dataclass import dataclass
 from xla_emitters.text.hlo.stack_frames import PythonLines
 
@@ -64,7 +63,14 @@ class ProgramPlan:
 
     def with_code(self, kernels: Sequence[Kernel]) -> tuple[Step, ...]:
         """The steps with the launches of the compiled kernels, one for each of `self.kernels`."""
-        return _with_code(self.steps, kernels)
+
+        def each(step: Step) -> Step:
+            if not isinstance(step, Launch):
+                return step
+            made = kernels[int(step.kernel)]
+            return Launch(made.name, made.launch.grid, made.launch.block, 0, step.arguments)
+
+        return rewritten(self.steps, lambda step: (each(step),))
 
 
 def plan_program(module: ModuleOp, lines: PythonLines | None = None) -> ProgramPlan:
@@ -91,8 +97,7 @@ def plan_program(module: ModuleOp, lines: PythonLines | None = None) -> ProgramP
         for op in (op for computation in computations for op in computation.instructions if op.opcode == "while"):
             planner.values.of(callees_of(op)[1], is_state=True)
         steps = planner.steps_of(planner.values.of(entry), given, wanted)
-    root = entry.root.owner
-    assert isinstance(root, HloOp)
+    root = owner_of(entry.root)
     refuse_without_buffer(root, results)
     temporaries, kernels, calls = tuple(planner.temporaries), tuple(planner.kernels), tuple(planner.calls)
     return ProgramPlan(types, results, temporaries, kernels, calls, steps)
@@ -111,41 +116,3 @@ def refuse_without_buffer(op: HloOp, types: Sequence[Attribute]) -> None:
     """raises Unsupported if one of the types is not an array, for example a token."""
     if without := [ir_type for ir_type in types if not is_array(ir_type)]:
         raise op.unsupported(f"no buffer for {type_text(without[0])}")
-
-
-def _with_code(steps: Sequence[Step], kernels: Sequence[Kernel]) -> tuple[Step, ...]:
-    """The steps with the launches of the compiled kernels; lists inside lists nest too deeply for a recursion."""
-    done = dict[int, tuple[Step, ...]]()
-    waiting: list[Sequence[Step]] = [steps]
-    while waiting:
-        inside = [inner for step in waiting[-1] for inner in _lists_in(step) if id(inner) not in done]
-        if inside:
-            waiting += inside
-            continue
-        made = waiting.pop()
-        done[id(made)] = tuple(_compiled(step, kernels, done) for step in made)
-    return done[id(steps)]
-
-
-def _lists_in(step: Step) -> tuple[tuple[Step, ...], ...]:
-    match step:
-        case Loop():
-            return step.condition, step.body
-        case Branch():
-            return step.branches
-        case _:
-            return ()
-
-
-def _compiled(step: Step, kernels: Sequence[Kernel], done: Mapping[int, tuple[Step, ...]]) -> Step:
-    """done: the lists in the step, by identity"""
-    match step:
-        case Launch():
-            made = kernels[int(step.kernel)]
-            return Launch(made.name, made.launch.grid, made.launch.block, 0, step.arguments)
-        case Loop():
-            return replace(step, condition=done[id(step.condition)], body=done[id(step.body)])
-        case Branch():
-            return replace(step, branches=tuple(done[id(branch)] for branch in step.branches))
-        case _:
-            return step

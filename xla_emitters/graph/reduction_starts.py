@@ -90,12 +90,18 @@ def _results_of(body: ComputationOp) -> list[Any]:
 
 def _is_chosen(op: Any, candidates: tuple[int, int]) -> bool:
     """Whether `op` is one of these two parameters, or a select between them."""
-    op = _converted(op)
-    if isinstance(op, ParameterOp):
-        return op.number.value.data in candidates
-    if isinstance(op, HloOp) and op.opcode in IDEMPOTENT | {"select"}:
-        return all(_is_chosen(operand.owner, candidates) for operand in op.operands[-2:])
-    return False
+    pending, seen = [_converted(op)], set[Any]()
+    while pending:
+        op = pending.pop()
+        if isinstance(op, ParameterOp):
+            if op.number.value.data not in candidates:
+                return False
+        elif not isinstance(op, HloOp) or op.opcode not in IDEMPOTENT | {"select"}:
+            return False
+        elif op not in seen:
+            seen.add(op)
+            pending += [_converted(operand.owner) for operand in op.operands[-2:]]
+    return True
 
 
 def combining_opcodes(body: ComputationOp) -> tuple[str | None, ...]:

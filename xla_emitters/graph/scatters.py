@@ -19,7 +19,7 @@ import math
 from typing import TYPE_CHECKING, TypeGuard
 
 from xla_emitters.device import Device
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, owner_of
 from xla_emitters.dialects.hlo.computation import ComputationOp, ParameterOp, TupleOp
 from xla_emitters.dialects.hlo.types import dims_of, element_of, leaf_types, minor_to_major
 from xla_emitters.dtypes import Kind
@@ -40,8 +40,7 @@ ASSOCIATIVE = frozenset(("add", "multiply", "maximum", "minimum", "and", "or", "
 @once_per_view
 def scatter_of(view: FusionView) -> ScatterOp | str:
     """The scatter at the fusion's root, or why it has no code."""
-    root = view.computation.root.owner
-    assert isinstance(root, HloOp)
+    root = owner_of(view.computation.root)
     return scatter_at(view, root)
 
 
@@ -82,8 +81,7 @@ def arrays_in_place(view: FusionView) -> tuple[ParameterOp, ...] | str:
         return scatter
     found = list[ParameterOp]()
     for array, result in zip(scatter.arrays, leaf_types(scatter.result.type), strict=True):
-        owner = array.owner
-        assert isinstance(owner, HloOp)
+        owner = owner_of(array)
         name = f"%{owner.instruction_name.data}"
         if not isinstance(owner, ParameterOp):
             return f"%{scatter.instruction_name.data} updates {name}, which is not a parameter"
@@ -186,8 +184,7 @@ def _is_associative(view: FusionView, scatter: ScatterOp) -> bool:
 
 def combining_opcode(body: ComputationOp) -> str | None:
     """How an update changes an element: an opcode of `ASSOCIATIVE`, "parameter" if it replaces it, None for anything else."""
-    root = body.root.owner
-    assert isinstance(root, HloOp)
+    root = owner_of(body.root)
     if isinstance(root, TupleOp):
         return None
     if isinstance(root, ParameterOp):

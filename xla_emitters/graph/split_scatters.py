@@ -17,7 +17,7 @@ from collections.abc import Set as AbstractSet
 from xdsl.dialects.builtin import ModuleOp, TupleType
 from xdsl.ir import SSAValue
 
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import owner_of
 from xla_emitters.dialects.hlo.computation import ComputationOp, FusionOp, ParameterOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.gather_scatter import ScatterOp
@@ -91,9 +91,8 @@ def _split(parting: Parting, numbers: Sequence[int]) -> None:
         value, result = first.take(scatter.arrays[number]), leaf_types(scatter.result.type)[number]
         is_laid_out_alike = minor_to_major(value.type) == minor_to_major(result)
         if isinstance(value.owner, ParameterOp) or not is_laid_out_alike:
-            assert isinstance(value.owner, HloOp)
             copied = value.type if is_laid_out_alike else result
-            value = first.insert(CopyOp([value], copied, f"{value.owner.instruction_name.data}.copy"), scatter)
+            value = first.insert(CopyOp([value], copied, f"{owner_of(value).instruction_name.data}.copy"), scatter)
         results.append(value)
     leaves = parting.elements(parting.call(first, f"{name}.arrays", results, (), ".arrays").result)
 

@@ -28,7 +28,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, owner_of
 from xla_emitters.dialects.hlo.computation import (
     CallOp,
     ComputationOp,
@@ -47,7 +47,6 @@ from xla_emitters.graph.control_computations import control_computations
 from xla_emitters.graph.cuts import CutPart, cut_before, find_cuts
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.fusion_parts import NewComputation, Part, Parting
-from xla_emitters.graph.heroes import owner_of
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.refusals import is_splittable_kind, refuse_values, without_code
 from xla_emitters.graph.view import FusionView, view_of

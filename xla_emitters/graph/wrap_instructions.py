@@ -15,7 +15,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, owner_of
 from xla_emitters.dialects.hlo.computation import (
     CallOp,
     ComputationOp,
@@ -66,8 +66,7 @@ def _wrap(op: HloOp, around: ComputationOp, names: Names) -> None:
     operands = list(dict.fromkeys(op.operands))
     values, inside = dict[SSAValue, SSAValue](), NewComputation()
     for number, operand in enumerate(operands):
-        assert isinstance(operand.owner, HloOp)
-        values[operand] = inside.insert(ParameterOp(number, operand.type, f"param_{number}"), operand.owner)
+        values[operand] = inside.insert(ParameterOp(number, operand.type, f"param_{number}"), owner_of(operand))
     result, name = inside.copy(op, [values[operand] for operand in op.operands]), op.instruction_name.data
     callee = inside.finish(f"{name}.computation", [result], op)
     names.add_computation(callee, around)

@@ -15,7 +15,7 @@ A loop's carried arrays are taken to keep their sizes; where the body disproves 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -45,6 +45,7 @@ from xla_emitters.program.steps import (
     Store,
     View,
     parts_of,
+    rewritten,
     steps_within,
 )
 from xla_emitters.support.limits import refuse_beyond_limit
@@ -424,7 +425,17 @@ def _needed(steps: Sequence[Step], read: set[int]) -> tuple[Step, ...]:
             found.add(index)
             for step in computing.get(index, ()):
                 wanted += _numbers_in(step)
-    return _without(steps, found)
+
+    def each(step: Step) -> Iterator[Step]:
+        match step:
+            case Compute() | Dimension() | Load() if step.result.index not in found:
+                return
+            case Loop():
+                yield replace(step, assigned=tuple(index for index in step.assigned if index in found))
+            case _:
+                yield step
+
+    return rewritten(steps, each)
 
 
 def _trips(loop: Loop, starts: Mapping[int, int]) -> int | None:
@@ -453,24 +464,6 @@ def _trips(loop: Loop, starts: Mapping[int, int]) -> int | None:
             case _:
                 pass
     return None
-
-
-def _without(steps: Sequence[Step], needed: set[int]) -> tuple[Step, ...]:
-    left = list[Step]()
-    for step in steps:
-        match step:
-            case Compute() | Dimension() | Load():
-                if step.result.index in needed:
-                    left.append(step)
-            case Loop():
-                assigned = tuple(index for index in step.assigned if index in needed)
-                parts = _without(step.condition, needed), _without(step.body, needed)
-                left.append(replace(step, condition=parts[0], body=parts[1], assigned=assigned))
-            case Branch():
-                left.append(replace(step, branches=tuple(_without(branch, needed) for branch in step.branches)))
-            case _:
-                left.append(step)
-    return tuple(left)
 
 
 def _numbers_in(step: Step) -> list[int]:

@@ -14,15 +14,14 @@ from xla_emitters.program.step_values import ALIGN_ALLOCATED, Argument, Arrays
 from xla_emitters.program.steps import (
     Allocate,
     ArrayPlace,
-    Branch,
     Compute,
     Copy,
     Launch,
     Load,
-    Loop,
     NumberSlot,
     Step,
     moved_memory,
+    rewritten,
     steps_within,
 )
 
@@ -126,17 +125,10 @@ def _apart(steps: Sequence[Step], arguments: Mapping[str, Sequence[Argument]]) -
                         places = [target if place.slot == source.slot else place for place in places]
                         first[argument.slice_index] = target
                 yield replace(step, arguments=tuple(places))
-            case Loop():
-                yield replace(step, condition=every(step.condition), body=every(step.body))
-            case Branch():
-                yield replace(step, branches=tuple(map(every, step.branches)))
             case _:
                 yield step
 
-    def every(inside: Sequence[Step]) -> tuple[Step, ...]:
-        return tuple(made for step in inside for made in each(step))
-
-    return every(steps)
+    return rewritten(steps, each)
 
 
 def executable_of_arrays(

@@ -20,7 +20,8 @@ Of a fusion or a module all sizes are integers, and arrays are flat, their eleme
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias, cast
 
 from xla_emitters.support.late_dataclass import dataclass
@@ -307,11 +308,41 @@ def steps_within(steps: Sequence[Step]) -> Iterator[Step]:
     """Steps and the steps inside them, in program order."""
     for step in steps:
         yield step
-        if isinstance(step, Loop):
-            yield from steps_within((*step.condition, *step.body))
-        elif isinstance(step, Branch):
-            for branch in step.branches:
-                yield from steps_within(branch)
+        for inside in lists_in(step):
+            yield from steps_within(inside)
+
+
+def lists_in(step: Step) -> tuple[tuple[Step, ...], ...]:
+    """The lists of steps in a loop or a branch."""
+    match step:
+        case Loop():
+            return step.condition, step.body
+        case Branch():
+            return step.branches
+        case _:
+            return ()
+
+
+def rewritten(steps: Sequence[Step], each: Callable[[Step], Iterable[Step]]) -> tuple[Step, ...]:
+    """What `each` makes of steps, those inside a step before it. Lists inside lists nest too deeply for a recursion."""
+    done = dict[int, tuple[Step, ...]]()  # the lists by their identity
+    waiting: list[Sequence[Step]] = [steps]
+    while waiting:
+        inside = [inner for step in waiting[-1] for inner in lists_in(step) if id(inner) not in done]
+        if inside:
+            waiting += inside
+            continue
+        made = list[Step]()
+        for step in waiting[-1]:
+            match step:
+                case Loop():
+                    made += each(replace(step, condition=done[id(step.condition)], body=done[id(step.body)]))
+                case Branch():
+                    made += each(replace(step, branches=tuple(done[id(branch)] for branch in step.branches)))
+                case _:
+                    made += each(step)
+        done[id(waiting.pop())] = tuple(made)
+    return done[id(steps)]
 
 
 def moved_memory(steps: Sequence[Step]) -> dict[int, int]:
@@ -338,11 +369,9 @@ def weighted(steps: Sequence[Step], times: int = 1) -> Iterator[tuple[Step, int]
     """Steps and those inside them, with how often one run executes each: a loop of unknown length counts once, and every branch does."""
     for step in steps:
         yield step, times
-        if isinstance(step, Loop):
-            yield from weighted((*step.condition, *step.body), times * (step.trips or 1))
-        elif isinstance(step, Branch):
-            for branch in step.branches:
-                yield from weighted(branch, times)
+        times_inside = times * (step.trips or 1) if isinstance(step, Loop) else times
+        for inside in lists_in(step):
+            yield from weighted(inside, times_inside)
 
 
 def peak_of_temporaries(steps: Sequence[Step], size: Callable[[int], int]) -> int:
@@ -354,12 +383,7 @@ def peak_of_temporaries(steps: Sequence[Step], size: Callable[[int], int]) -> in
                 now += size(array.slot)
             case Release(slot):
                 now -= size(slot)
-            case Loop():
-                parts = (step.condition, step.body)
-                most = max(most, *(now + peak_of_temporaries(part, size) for part in parts))
-            case Branch():
-                most = max([most, *(now + peak_of_temporaries(branch, size) for branch in step.branches)])
             case _:
                 pass
-        most = max(most, now)
+        most = max([most, now, *(now + peak_of_temporaries(inside, size) for inside in lists_in(step))])
     return most

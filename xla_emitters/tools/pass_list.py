@@ -109,6 +109,11 @@ def _made(pass_type: type[ModulePass], spec: ArgSpec) -> ModulePass:
         name: _truth(values) if name in known and known[name].type in (bool, "bool") else values
         for name, values in spec.normalize_parameter_names().parameters.items()
     }
+    for name, values in given.items():
+        for value in values:
+            if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+                option = name.replace("_", "-")
+                raise UsageError(f"{spec.name}: {option} cannot be '{value}', which has more than 64 bits", stage="opt")
     try:
         return pass_type.from_spec(ArgSpec(spec.name, given))
     except Exception as error:

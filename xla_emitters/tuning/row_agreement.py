@@ -141,16 +141,18 @@ class _SomeRows:
         dims = dims_of(value)
         if prod(dims) != self.matrix[1]:
             return False
-        for user in (use.operation for use in value.uses):
-            match user:
-                case BroadcastOp():
-                    if integers(user.properties["dimensions"])[-1:] == (len(dims_of(user.result)) - 1,):
-                        return True
-                case HloOp() if is_elementwise(user) and dims_of(user.result) == dims:
-                    if self._is_of_columns(user.result):
-                        return True
-                case _:
-                    pass
+        pending, seen = [value], {value}
+        while pending:
+            for user in (use.operation for use in pending.pop().uses):
+                match user:
+                    case BroadcastOp():
+                        if integers(user.properties["dimensions"])[-1:] == (len(dims_of(user.result)) - 1,):
+                            return True
+                    case HloOp() if is_elementwise(user) and dims_of(user.result) == dims and user.result not in seen:
+                        seen.add(user.result)
+                        pending.append(user.result)
+                    case _:
+                        pass
         return False
 
     def type_of(self, value: SSAValue) -> Attribute:

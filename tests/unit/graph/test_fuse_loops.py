@@ -132,6 +132,13 @@ def test_what_xla_states_is_not_believed() -> None:
         assert np.array_equal(got[0], wanted[0])
 
 
+@pytest.mark.parametrize("stated", ["{abc}", '{"known_trip_count":{"m":"12"}}', '{"known_trip_count":12}'])
+def test_a_configuration_that_states_no_trip_count_stays(stated: str) -> None:
+    found = fused(text(LONG, f", backend_config={stated}"))
+    (left,) = [op for each in control_computations(found) for op in each.instructions if op.opcode == "while"]
+    assert left.attributes["backend_config"] == StringAttr(stated)
+
+
 def test_what_is_not_read_is_not_computed() -> None:
     (fusion,) = fusions_run_by(entry_of(fused(text(SHORT.replace("add(m, d)", "add(m, m)"), TRIPS))))
     assert [parameter.instruction_name.data for parameter in view_of(fusion).parameters] == [

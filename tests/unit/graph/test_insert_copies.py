@@ -229,6 +229,32 @@ def test_a_loops_state_gives_way_to_what_is_made_of_it_element_by_element(
     assert (aliasing and aliasing.data) == said
 
 
+def test_a_loops_state_that_is_doubled_many_times_is_walked_once() -> None:
+    """Paths through 60 sums are 2^60."""
+    sums = "".join(f"  x{i + 1} = f32[8] add(x{i}, x{i})\n" for i in range(60))
+    text = f"""
+grow {{
+  x0 = f32[8] parameter(0)
+{sums}  ROOT r = f32[8] negate(x60)
+}}
+body {{
+  x = f32[8] parameter(0)
+  ROOT y = f32[8] fusion(x), kind=kLoop, calls=grow
+}}
+less {{
+  x = f32[8] parameter(0)
+  ROOT c = pred[] constant(false)
+}}
+ENTRY main {{
+  x = f32[8] parameter(0)
+  ROOT w = f32[8] while(x), condition=less, body=body
+}}"""
+    module = parse_hlo(text)
+    insert_copies(module)
+    (fusion,) = fusions_run_by(entry_of(module))
+    assert fusion.output_to_operand_aliasing is not None
+
+
 def test_a_branch_updates_a_copy_whatever_is_said() -> None:
     """What a conditional is given may be read after it."""
     text = f"""{UPDATE}

@@ -115,3 +115,11 @@ def test_what_combines_each_result():
     body = find_computation(hero, hero.to_apply)
     assert combining_opcodes(body) == ("add", None)
     assert not only_chooses(body)
+
+
+@pytest.mark.parametrize(("first", "holds"), [("maximum(a, b)", True), ("add(a, b)", False)])
+def test_a_body_with_many_paths_to_its_candidates_is_walked_once(first: str, holds: bool) -> None:
+    """Paths through 60 maxima of a value and itself are 2^60."""
+    again = "\n".join(f"m{i + 1} = f32[] maximum(m{i}, m{i})" for i in range(60))
+    hero = reduce(f"m0 = f32[] {first}\n{again}\nROOT r = f32[] minimum(m60, a)", "constant(0)")
+    assert only_chooses(find_computation(hero, hero.to_apply)) == holds

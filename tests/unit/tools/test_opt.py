@@ -301,6 +301,11 @@ def test_a_pass_of_ours_that_fails_is_a_bug(
         (["rank.mlir", "-p", "cse,xla-lower-tensors"], 1, "rank.mlir:2:8: error: [xla-lower-tensors] "),
         (["k.mlir", "-p", "xla-lower-xla-to-scf{warp-size=33}"], 2, "error: xla-lower-xla-to-scf: warp-size=33"),
         (["k.mlir", "-p", "xla-gpu-optimize-loops{max-unroll-factor=-1}"], 2, "error: xla-gpu-optimize-loops: max-"),
+        (
+            ["k.mlir", "-p", "disc-number-random-ops{seed=18446744073709551616}"],
+            2,
+            "error: [opt] disc-number-random-ops: seed cannot be '18446744073709551616', which has more than 64 bits",
+        ),
         (["k.mlir", "-p", "disc-base-gemm{multiple=-8}"], 2, "error: disc-base-gemm: multiple=-8"),
         (["k.mlir", "-p", "disc-lhlo-legalize-to-loop{target=tpu}"], 2, "error: disc-lhlo-legalize-to-loop: no target"),
         (["k.mlir", "-p", "xla-split-results{hero-rules=old}"], 2, "error: xla-split-results: no rules 'old'"),

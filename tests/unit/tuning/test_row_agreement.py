@@ -66,6 +66,21 @@ def test_right_rows_agree(dims: tuple[int, ...]) -> None:
     assert why(of(*dims)) is None
 
 
+def test_the_readers_of_weights_are_walked_once() -> None:
+    """Paths through 60 sums are 2^60. A fusion's rows are as many as its columns: only readers say what the sums are of."""
+    sums = "".join(f"  v{i + 1} = f32[64] add(v{i}, v{i})\n" for i in range(60))
+    text = f"""HloModule m
+add {{ a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT r = f32[] add(a, b) }}
+ENTRY e {{ x = f32[64,64] parameter(0)
+  z = f32[] constant(0)
+  v0 = f32[64] reduce(x, z), dimensions={{1}}, to_apply=add
+{sums}  b = f32[64,64] broadcast(v60), dimensions={{0}}
+  ROOT y = f32[64,64] subtract(x, b) }}"""
+    assert why(view_of(entry_of(parse_hlo(text, "m")))) is None
+
+
 def test_only_some_rows_are_computed(seen: list[tuple[int, ...]]) -> None:
     assert why(of(7000, 64)) is None
     assert seen == [(4 * 32 - 8, 64)]  # four blocks of 32 rows, of which the last has 24

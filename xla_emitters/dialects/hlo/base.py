@@ -430,6 +430,12 @@ def are_dimensions(numbers: Sequence[int], rank: int) -> bool:
     return len(set(numbers)) == len(numbers) and all(0 <= dim < rank for dim in numbers)
 
 
+def owner_of(value: SSAValue) -> HloOp:
+    """The instruction that makes a value of a computation."""
+    assert isinstance(value.owner, HloOp)
+    return value.owner
+
+
 def expect_dimensions(op: HloOp, numbers: Sequence[int], rank: int) -> None:
     """The numbers of the attribute `dimensions` must be different dimensions of an array of that rank."""
     if not are_dimensions(numbers, rank):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import prod
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
@@ -46,7 +47,7 @@ class BufferSizes:
         self._unnamed = dict[tuple[SSAValue, int], Size]()
         self._found = dict[SSAValue, tuple[Size, ...]]()
         self._elements = dict[SSAValue, Size]()
-        self._texts = dict[SSAValue, str | None]()
+        self._numbers = dict[SSAValue, Size]()
 
     def of(self, buffer: SSAValue) -> tuple[Size, ...]:
         """The size along each dimension."""
@@ -84,10 +85,15 @@ class BufferSizes:
 
     def number(self, value: SSAValue) -> Size:
         """An `index` value as a size."""
+        if value not in self._numbers:
+            self._numbers[value] = self._number(value)
+        return self._numbers[value]
+
+    def _number(self, value: SSAValue) -> Size:
         match value.owner:
             case arith.ConstantOp(value=IntegerAttr() as number):
                 return Size.constant(number.value.data)
-            case _ if self._from_allocations and (said := self._declared(value)) is not None:
+            case _ if self._from_allocations and (said := _declared_number(value)) is not None:
                 return _parsed(said)
             case arith.AddiOp() as op:
                 return self.number(op.lhs) + self.number(op.rhs)
@@ -102,12 +108,6 @@ class BufferSizes:
                 return self._symbol(value) if dim is None else self.of(op.source)[dim]
             case _:
                 return self._symbol(value)
-
-    def _declared(self, value: SSAValue) -> str | None:
-        """As `_declared_number`, once for each value: a size may be used by all buffers of a program."""
-        if value not in self._texts:
-            self._texts[value] = _declared_number(value)
-        return self._texts[value]
 
     def _unknown(self, buffer: SSAValue, dim: int, text: str) -> Size:
         """A size that the type leaves unknown."""
@@ -131,10 +131,7 @@ def allocated_size(buffer: SSAValue, dim: int) -> SSAValue | None:
 
 def product(sizes: Sequence[Size]) -> Size:
     """All sizes multiplied; 1 for none."""
-    found = Size.constant(1)
-    for size in sizes:
-        found = found * size
-    return found
+    return prod(sizes, start=Size.constant(1))
 
 
 _parsed = lru_cache(parse_size)

@@ -57,6 +57,12 @@ def is_used_inside(buffer: SSAValue, holder: Operation) -> bool:
     return all(holder.is_ancestor(use.operation) or frees(use) or asks_size(use) for use in uses_of(buffer))
 
 
+def is_read_inside(buffer: SSAValue, holder: Operation) -> bool:
+    """Whether a buffer is allocated here, and only ops inside of `holder` read it."""
+    is_read_outside = any(reads(use) and not holder.is_ancestor(use.operation) for use in uses_of(buffer))
+    return isinstance(buffer.owner, memref.AllocOp) and not is_read_outside
+
+
 def place_in(block: Block, op: Operation) -> Operation | None:
     """The op of `block` that is `op`, or encloses it; None if `op` is not inside."""
     inside: Operation | None = op

@@ -39,7 +39,7 @@ from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp
 from xla_emitters.dialects.mlir import memref
 from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
-from xla_emitters.dynamic.buffers.buffer_uses import frees, is_after, precedes, reads, uses_of, writes
+from xla_emitters.dynamic.buffers.buffer_uses import frees, is_after, is_read_inside, precedes, reads, uses_of, writes
 from xla_emitters.dynamic.buffers.fusion_rules import LOOP
 from xla_emitters.dynamic.buffers.later_reads import free_behind, placed, why_not_later
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -183,14 +183,8 @@ def _loop_behind(transpose: BufferOp) -> FusionOp | None:
     sizes = BufferSizes()
     ops = loop.ops
     is_read_once = all(sizes.same_count(buffer, op.outputs[0]) for op in ops if buffer in op.inputs)
-    written = (result for op in ops for result in op.outputs if not _is_local(result, loop))
+    written = (result for op in ops for result in op.outputs if not is_read_inside(result, loop))
     return loop if is_read_once and all(sizes.same_count(buffer, result) for result in written) else None
-
-
-def _is_local(buffer: SSAValue, fusion: FusionOp) -> bool:
-    return isinstance(buffer.owner, memref.AllocOp) and not any(
-        reads(use) and not fusion.is_ancestor(use.operation) for use in uses_of(buffer)
-    )
 
 
 def _move(transpose: BufferOp, loop: FusionOp) -> None:

@@ -38,7 +38,7 @@ from xla_emitters.dialects.hlo.shape_ops import ReshapeOp, TransposeOp
 from xla_emitters.dialects.lmhlo import BufferOp, FusionOp, TerminatorOp
 from xla_emitters.dialects.mlir import memref
 from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
-from xla_emitters.dynamic.buffers.buffer_uses import is_after, is_used_inside, reads, uses_of, writes
+from xla_emitters.dynamic.buffers.buffer_uses import is_after, is_read_inside, is_used_inside, reads, uses_of, writes
 from xla_emitters.dynamic.buffers.fusion_rules import LOOP, MIDDLE, cone_of, middle_of
 from xla_emitters.dynamic.buffers.later_reads import free_behind, placed, why_not_later
 from xla_emitters.rewrite.kernel_pass import KernelPass
@@ -166,12 +166,7 @@ class _Move:
         """Whether the ops that stay have results with one element for each reduced row."""
         sizes, results = BufferSizes(), [op.outputs[0] for op in self._ops if op.HLO is ReduceOp]
         own = {buffer for op in left for buffer in op.outputs}
-        shared = [
-            buffer
-            for buffer in own
-            if not isinstance(buffer.owner, memref.AllocOp)
-            or any(reads(use) and not self._holder.is_ancestor(use.operation) for use in uses_of(buffer))
-        ]
+        shared = [buffer for buffer in own if not is_read_inside(buffer, self._holder)]
         is_simple = not any(op.HLO is ReduceOp for op in left)
         return is_simple and all(sizes.same_count(buffer, results[0]) for buffer in (*shared, *results))
 

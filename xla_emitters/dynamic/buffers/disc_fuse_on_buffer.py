@@ -20,11 +20,11 @@ outside: it becomes a second name of a buffer, unless it is returned and the buf
 
 Options
     stitch          reductions of rows and their readers are one kernel
-    scans           scans of rows of known length are in such kernels
+    scans           scans of rows of known length are in such kernels, if `stitch` is on, too
     horizontal      independent clusters join
     mix_reductions  reductions of rows and of columns share a kernel
     transposes      transposes that need tiles join any others
-    most_buffers    limit of a kernel's arrays
+    most_buffers    limit of the arrays of a kernel of several ops
 
 Reductions of rows whose results are read again in the same kernel ("stitch"): a block keeps its rows' results in shared memory.
 
@@ -168,7 +168,7 @@ class _FunctionFusion:
         for op in _buffer_ops(self.function):
             if op in dead:
                 continue
-            reason = None if self.fuse.scans and scan_of_rows(op) else why_not_fusible(op)
+            reason = None if self.fuse.scans and self.fuse.stitch and scan_of_rows(op) else why_not_fusible(op)
             if reason is None and not again.isdisjoint(op.operands):
                 reason = "one of its buffers is written again"
             if reason is None:

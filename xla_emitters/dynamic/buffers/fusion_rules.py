@@ -455,10 +455,12 @@ def updated_beside_others(group: Group) -> str | None:
 
 
 def too_large(group: Group, most: int) -> str | None:
-    """Why a group is too large for one kernel."""
+    """Why a group of several ops is too large for one kernel."""
+    if len(group.part_of) == 1:
+        return None
     if group.buffers > most:
         return f"it would take {group.buffers} arrays, a kernel has at most {most}"
-    if group.work > MOST_WORK and len(group.part_of) > 1:
+    if group.work > MOST_WORK:
         return f"its ops would count {group.work}, those of a kernel at most {MOST_WORK}"
     return None
 

@@ -74,7 +74,7 @@ class BufferNumbers:
         """An element of a buffer of integers in the host's memory."""
         key = (buffer, indices)
         if key not in self._held:
-            known = _constant_in(buffer)
+            known = constant_in(buffer)
             self._held[key] = self.code.element(buffer, indices) if known is None else int(known.array()[indices])
         return self._held[key]
 
@@ -111,7 +111,7 @@ class BufferNumbers:
         return holder is not None and op.is_before_in_block(holder)
 
 
-def _constant_in(buffer: SSAValue) -> ConstantOp | None:
+def constant_in(buffer: SSAValue) -> ConstantOp | None:
     """The constant that is the only writer of a buffer."""
     writers = [use.operation for use in buffer.uses if writes(use)]
     if len(writers) != 1 or not isinstance(writers[0], BufferOp):

@@ -51,10 +51,11 @@ from xla_emitters.dynamic.loops.combine import (
     starts_of,
     store_results,
     with_elements,
+    with_partials,
 )
 from xla_emitters.dynamic.loops.kernel_code import KernelCode
 from xla_emitters.dynamic.loops.roots import write_root
-from xla_emitters.dynamic.loops.row_rounds import THREADS, WARP, shared_array
+from xla_emitters.dynamic.loops.row_rounds import THREADS, WARP, SharedArrays
 from xla_emitters.dynamic.loops.schedule import FusionLoops
 from xla_emitters.rewrite.kernel_pass import refusal
 
@@ -275,25 +276,15 @@ class Tiles:
                 return element(inner, carried, row, column)
 
             return store(code, parts_of(reducers, code.loop(first, end, 1, starts, step)), tile, column)
-        arrays = [shared_array(code, self.columns, value.type) for value in starts]
-        above = [shared_array(code, self.columns, value.type) for value in starts] if self._is_long(reducers) else []
-
-        def get(inner: KernelCode, place: SSAValue) -> list[SSAValue]:
-            return [inner.load(array, [place]) for array in arrays]
-
-        def put(
-            inner: KernelCode, values: Sequence[SSAValue], place: SSAValue, to: Sequence[SSAValue] = arrays
-        ) -> None:
-            for value, array in zip(values, to, strict=True):
-                inner.store(value, array, [place])
+        types = [value.type for value in starts]
+        arrays = SharedArrays(code, self.columns, types)
+        above = SharedArrays(code, self.columns, types) if self._is_long(reducers) else None
 
         def total(inner: KernelCode, place: SSAValue) -> list[SSAValue]:
             """The partial results of all rows so far."""
-            if not above:
-                return get(inner, place)
-            sums = parts_of(reducers, [inner.load(array, [place]) for array in above])
-            each = zip(reducers, sums, parts_of(reducers, get(inner, place)), strict=True)
-            return [value for reducer, one, other in each for value in reducer.combined(inner, one, other)]
+            if above is None:
+                return arrays.load(inner, place)
+            return with_partials(inner, reducers, above.load(inner, place), arrays.load(inner, place))
 
         def visit_rows(outer: KernelCode, first: SSAValue, end: SSAValue) -> None:
             parts, begin = [(end, 1)], first
@@ -303,26 +294,26 @@ class Tiles:
                 parts.insert(0, (outer.index.value(outer.index.subtract(end, rest)), at_a_time))
             for stop, count in parts:
                 with outer.each(begin, stop, count) as (of_row, row), of_row.each(0, width) as (inner, place):
-                    so_far: Sequence[SSAValue] = get(inner, place)
+                    so_far: Sequence[SSAValue] = arrays.load(inner, place)
                     column = inner.index.value(inner.index.add(start, place))
                     for number in range(count):
                         so_far = element(inner, so_far, inner.index.value(inner.index.add(row, number)), column)
-                    put(inner, so_far, place)
+                    arrays.store(inner, so_far, place)
                 begin = stop
 
         with code.each(0, width) as (inner, place):
-            put(inner, starts, place)
-            if above:
-                put(inner, starts, place, above)
-        if above:
+            arrays.store(inner, starts, place)
+            if above is not None:
+                above.store(inner, starts, place)
+        if above is not None:
             with code.each(first, end, SUMMED_ROWS) as (block_of_rows, row):
                 behind = block_of_rows.index.value(block_of_rows.index.add(row, SUMMED_ROWS))
                 last = block_of_rows.insert(arith.MinUIOp(behind, end)).result
                 visit_rows(block_of_rows, row, last)
                 is_not_last = block_of_rows.index.compare("ult", last, end)
                 with block_of_rows.where(is_not_last) as outer, outer.each(0, width) as (inner, place):
-                    put(inner, total(inner, place), place, above)
-                    put(inner, starts, place)
+                    above.store(inner, total(inner, place), place)
+                    arrays.store(inner, starts, place)
         else:
             visit_rows(code, index.value(first), end)
         with code.each(0, width) as (inner, place):
@@ -420,13 +411,13 @@ class Tiles:
         """
         index, columns, lanes = code.index, self.columns * self.width, self.lanes
         types = [part for reducer in reducers for part in reducer.types]
-        arrays = [shared_array(code, THREADS * self.width, part) for part in types]
+        arrays = SharedArrays(code, THREADS * self.width, types)
         first = index.value(index.multiply(thread, self.width))
 
         def put(inner: KernelCode, _: SSAValue, __: Sequence[SSAValue]) -> Sequence[SSAValue]:
             for number, value in enumerate(values):
                 column, part = divmod(number, len(types))
-                inner.store(value, arrays[part], [inner.index.value(inner.index.add(first, column))])
+                inner.store(value, arrays.arrays[part], [inner.index.value(inner.index.add(first, column))])
             return ()
 
         if self.width == 1:
@@ -441,17 +432,13 @@ class Tiles:
             takes_part = lanes * columns
             is_all = takes_part == THREADS
             with nullcontext(code) if is_all else code.where(index.compare("ult", thread, takes_part)) as inner:
-                loaded = [
-                    [inner.load(array, [inner.index.value(inner.index.add(thread, place))]) for array in arrays]
-                    for place in places
-                ]
-                total = loaded[0]
-                for other in loaded[1:]:
-                    both = zip(reducers, parts_of(reducers, total), parts_of(reducers, other), strict=True)
-                    total = [value for reducer, one, two in both for value in reducer.combined(inner, one, two)]
+                total, *others = (
+                    arrays.load(inner, inner.index.value(inner.index.add(thread, place))) for place in places
+                )
+                for other in others:
+                    total = with_partials(inner, reducers, total, other)
                 if lanes > 1:
-                    for value, array in zip(total, arrays, strict=True):
-                        inner.store(value, array, [thread])
+                    arrays.store(inner, total, thread)
                 else:
                     column = inner.index.value(inner.index.add(inner.index.multiply(left, columns), thread))
                     is_column = inner.index.compare("ult", column, self.shape[1])

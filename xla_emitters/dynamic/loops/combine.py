@@ -305,6 +305,14 @@ def with_elements(
     return found
 
 
+def with_partials(
+    code: KernelCode, reducers: Sequence[Reducer], one: Sequence[SSAValue], other: Sequence[SSAValue]
+) -> list[SSAValue]:
+    """Combines two sets of partial results of several reductions."""
+    both = zip(reducers, parts_of(reducers, one), parts_of(reducers, other), strict=True)
+    return [value for reducer, first, second in both for value in reducer.combined(code, first, second)]
+
+
 def store_results(
     code: KernelCode, reducers: Sequence[Reducer], totals: Sequence[Sequence[SSAValue]], kept: SSAValue
 ) -> None:

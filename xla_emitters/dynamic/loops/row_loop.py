@@ -86,11 +86,12 @@ from xla_emitters.dynamic.loops.combine import (
     starts_of,
     store_results,
     with_elements,
+    with_partials,
 )
 from xla_emitters.dynamic.loops.kernel_code import KernelCode, LoopBody
 from xla_emitters.dynamic.loops.loop_schedule import emit_loop
 from xla_emitters.dynamic.loops.roots import write_root
-from xla_emitters.dynamic.loops.row_rounds import ALONE, THREADS, WARP, RowPlace, RowThreads, combine_row, shared_array
+from xla_emitters.dynamic.loops.row_rounds import ALONE, THREADS, WARP, RowPlace, RowThreads, SharedArrays, combine_row
 from xla_emitters.dynamic.loops.schedule import THREADS_HINT, FusionLoops, Schedule
 from xla_emitters.rewrite.kernel_pass import refusal
 
@@ -105,27 +106,19 @@ def needs_lanes(reducers: Sequence[Reducer]) -> bool:
 def loop_over_lanes(code: KernelCode, cols: Number, reducers: Sequence[Reducer], step: LoopBody) -> Sequence[SSAValue]:
     """The carried values after all elements of a row."""
     starts = starts_of(code, reducers)
-    arrays = [shared_array(code, LANES, value.type) for value in starts]
+    arrays = SharedArrays(code, LANES, [value.type for value in starts])
     index = code.index
     used = index.minimum(cols, LANES)
 
-    def put(inner: KernelCode, values: Sequence[SSAValue], lane: SSAValue) -> None:
-        for value, array in zip(values, arrays, strict=True):
-            inner.store(value, array, [lane])
-
-    def get(inner: KernelCode, lane: SSAValue) -> list[SSAValue]:
-        return [inner.load(array, [lane]) for array in arrays]
-
     def combine(inner: KernelCode, lane: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        both = zip(reducers, parts_of(reducers, carried), parts_of(reducers, get(inner, lane)), strict=True)
-        return [value for reducer, one, other in both for value in reducer.combined(inner, one, other)]
+        return with_partials(inner, reducers, carried, arrays.load(inner, lane))
 
     with code.each(0, used) as (inner, lane):
-        put(inner, starts, lane)
+        arrays.store(inner, starts, lane)
     with code.each(0, cols, LANES) as (outer, first):
         with outer.each(0, outer.index.minimum(outer.index.subtract(cols, first), LANES)) as (inner, lane):
             column = inner.index.value(inner.index.add(first, lane))
-            put(inner, step(inner, column, get(inner, lane)), lane)
+            arrays.store(inner, step(inner, column, arrays.load(inner, lane)), lane)
     return code.loop(0, used, 1, starts, combine)
 
 

@@ -19,7 +19,7 @@ same words of shared memory. Source: seed document, "LhloLegalizeToLoop"; docs/r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StringAttr, i32
@@ -32,7 +32,7 @@ from xla_emitters.dialects.mlir import arith, gpu, memref, scf
 from xla_emitters.dialects.mlir.gpu import AddressSpaceAttr
 from xla_emitters.dialects.shuffles import shuffled
 from xla_emitters.dynamic.buffers.index_code import Number
-from xla_emitters.dynamic.loops.combine import Reducer
+from xla_emitters.dynamic.loops.combine import Reducer, parts_of
 from xla_emitters.dynamic.loops.kernel_code import Body, KernelCode
 
 WARP = 32
@@ -129,6 +129,20 @@ def shared_array(code: KernelCode, size: Number, element: Attribute) -> SSAValue
     return made.memref
 
 
+class SharedArrays:
+    """An array in shared memory for each value of partial results, which have these types."""
+
+    def __init__(self, code: KernelCode, size: Number, types: Iterable[Attribute]) -> None:
+        self.arrays = [shared_array(code, size, each) for each in types]
+
+    def load(self, code: KernelCode, place: SSAValue) -> list[SSAValue]:
+        return [code.load(array, [place]) for array in self.arrays]
+
+    def store(self, code: KernelCode, values: Sequence[SSAValue], place: SSAValue) -> None:
+        for value, array in zip(values, self.arrays, strict=True):
+            code.store(value, array, [place])
+
+
 def private_array(code: KernelCode, size: int, element: Attribute) -> SSAValue:
     """A private array of each thread, allocated at the start of the parallel loop. With constant indices, LLVM keeps it in registers."""
     made = memref.AllocaOp.get(element, shape=[size])
@@ -201,19 +215,15 @@ def _over_warps(
     warps, all_warps = threads.warps_per_row, threads.per_block // WARP
     warp, lane = code.index.delinearize(thread, (all_warps, WARP))
     own = [value for values in partials for value in values]
-    arrays = [shared_array(code, all_warps, value.type) for value in own]
+    arrays = SharedArrays(code, all_warps, [value.type for value in own])
     with code.where(code.index.compare("eq", lane, 0)) as inner:
-        for value, array in zip(own, arrays, strict=True):
-            inner.store(value, array, [warp])
+        arrays.store(inner, own, warp)
     code.insert(gpu.BarrierOp())
     number = code.index.remainder(lane, warps)
     if warps < all_warps:
         number = code.index.add(code.index.multiply(code.index.quotient(warp, warps), warps), number)
-    loaded, found = [code.load(array, [code.index.value(number)]) for array in arrays], Partials()
-    for reducer, values in zip(reducers, partials, strict=True):
-        found.append(over_lanes(code, reducer, loaded[: len(values)], warps))
-        loaded = loaded[len(values) :]
-    return found
+    loaded = parts_of(reducers, arrays.load(code, code.index.value(number)))
+    return [over_lanes(code, reducer, values, warps) for reducer, values in zip(reducers, loaded, strict=True)]
 
 
 def _from_lane(code: KernelCode, values: Sequence[SSAValue], lane: SSAValue) -> list[SSAValue]:

@@ -37,7 +37,6 @@ from xla_emitters.dialects.hlo.base import integers
 from xla_emitters.dialects.hlo.called import has_scalar_code
 from xla_emitters.dialects.hlo.comparators import keys_of
 from xla_emitters.dialects.hlo.computation import ComputationOp, find_computation
-from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.convert import constant
 from xla_emitters.dialects.hlo.dynamic_shape_ops import RealDynamicSliceOp
 from xla_emitters.dialects.hlo.rule_ops import RuleOp
@@ -49,6 +48,7 @@ from xla_emitters.dtypes import Kind
 from xla_emitters.dynamic.buffers.buffer_sizes import BufferSizes
 from xla_emitters.dynamic.buffers.buffer_uses import asks_size, frees, uses_of
 from xla_emitters.dynamic.buffers.index_code import Number
+from xla_emitters.dynamic.loops.buffer_numbers import constant_in
 from xla_emitters.dynamic.loops.kernel_code import KernelCode
 from xla_emitters.dynamic.loops.merge_passes import Before, MergePasses
 from xla_emitters.dynamic.loops.scalar_code import emit_scalars
@@ -110,19 +110,11 @@ def _limit(reader: Operation, along: int) -> int | None:
         return rows(made.ranges)[along][1]
     if not (isinstance(made, RealDynamicSliceOp) and isinstance(reader, BufferOp)):
         return None
-    start, stride = (_constant_at(reader.inputs[number], along) for number in (1, 3))
+    start, stride = (constant_in(reader.inputs[number]) for number in (1, 3))
     count = dims_of(made.result)[along]
-    return count if start == 0 and stride == 1 and count >= 0 else None
-
-
-def _constant_at(buffer: SSAValue, place: int) -> int | None:
-    """The element at `place` of a constant list."""
-    for use in uses_of(buffer):
-        if isinstance(use.operation, BufferOp) and use.operation.HLO is ConstantOp:
-            constant_op = use.operation.as_hlo()
-            assert isinstance(constant_op, ConstantOp)
-            return None if constant_op.is_elided else int(constant_op.array()[place])
-    return None
+    if start is None or stride is None or start.array()[along] != 0 or stride.array()[along] != 1:
+        return None
+    return count if count >= 0 else None
 
 
 def _comparator(op: BufferOp) -> ComputationOp:

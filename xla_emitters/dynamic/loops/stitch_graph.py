@@ -153,16 +153,28 @@ class StitchGraph:
 
     def is_of_columns(self, buffer: SSAValue) -> bool:
         """Whether an array has the same elements in each row, like weights of a norm, for any number of rows."""
-        op = self.writer.get(buffer)
-        if op is None or not self.is_full(buffer):
-            return False
-        if op.HLO.name in BROADCASTS:
-            source, result = self._sizes.of(op.inputs[0]), self._sizes.of(buffer)
-            places = integers(op.properties["dimensions"])
-            is_last = len(places) > 0 and places[-1] == len(result) - 1 and source[-1] == result[-1] == self.matrix[1]
-            return is_last and product(source) == source[-1]
-        inputs = [given for given in op.inputs if not self._is_one_number(given)]
-        return _is_in_place(op) and bool(inputs) and all(map(self.is_of_columns, inputs))
+        pending, seen = [buffer], set[SSAValue]()
+        while pending:
+            buffer = pending.pop()
+            op = self.writer.get(buffer)
+            if op is None or not self.is_full(buffer):
+                return False
+            if op.HLO.name in BROADCASTS:
+                if not self._repeats_a_row(op):
+                    return False
+            elif buffer not in seen:
+                seen.add(buffer)
+                inputs = [given for given in op.inputs if not self._is_one_number(given)]
+                if not inputs or not _is_in_place(op):
+                    return False
+                pending += inputs
+        return True
+
+    def _repeats_a_row(self, broadcast: BufferOp) -> bool:
+        source, result = self._sizes.of(broadcast.inputs[0]), self._sizes.of(broadcast.outputs[0])
+        places = integers(broadcast.properties["dimensions"])
+        is_last = len(places) > 0 and places[-1] == len(result) - 1 and source[-1] == result[-1] == self.matrix[1]
+        return is_last and product(source) == source[-1]
 
     def _is_one_number(self, buffer: SSAValue) -> bool:
         """Whether all elements of an array are one number: a broadcast of a scalar."""

@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
-from xla_emitters.dialects.hlo.base import HloOp, no_call
+from xla_emitters.dialects.hlo.base import HloOp, no_call, owner_of
 from xla_emitters.dialects.hlo.computation import ComputationOp
 from xla_emitters.dialects.hlo.constant import ConstantOp, dense
 from xla_emitters.dialects.hlo.dynamic_shape_ops import DynamicBroadcastInDimOp
@@ -118,8 +118,7 @@ def _is_product(exponent: Array, kind: DType) -> bool:
 
 def _in_place_of(value: SSAValue, number: Array, code: ShapeCode) -> SSAValue:
     """A value of the same type that is `number` in all elements; `value` has one number in all of them, too."""
-    op = value.owner
-    assert isinstance(op, HloOp)
+    op = owner_of(value)
     name = op.instruction_name.data
     if isinstance(op, ConstantOp):
         kind = element_of(op.result)

@@ -7,9 +7,9 @@ sizes.same(x, y)        ->  True              x and y have the same shape
 sizes.guards.check(arguments)                 {"b": 2, "s": 16}, or a DataError, before anything is computed
 print(sizes.report())                         symbols, their sources, the guards
 
-arrays    arrays during the walk                  numbers   integer arithmetic on sizes: the shape operands
-sizing    shape rules over the sizes of a program    size_walk walks a module from its entry: calls, loops, branches
-program   sizes, guards, names and report; a program at fixed sizes
+walked_array   arrays during the walk                       numbers     integer arithmetic on sizes: the shape operands
+sizing         shape rules over the sizes of a program      size_walk   walks a module from its entry: calls, loops, branches
+program        sizes, guards, names and report; a program at fixed sizes
 """
 
 from xla_emitters.dynamic.sizes.program import ArgumentFacts, ProgramGuards, SizeNames, Sizes, sizes_of, specialize

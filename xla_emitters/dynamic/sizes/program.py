@@ -468,9 +468,6 @@ def _label(number: int, name: str) -> str:
     return f"argument {number} (p{number})" + (f" '{name}'" if name else "")
 
 
-__all__ = ["ArgumentFacts", "ProgramGuards", "Sizes", "Value", "sizes_of"]
-
-
 class SizeNames:
     """Names of the sizes of a program's values."""
 

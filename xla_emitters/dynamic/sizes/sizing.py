@@ -18,7 +18,7 @@ from typing import Protocol, TypeAlias
 from xla_emitters.algebra.facts import Facts
 from xla_emitters.algebra.size import Size, floordiv, maximum, minimum
 from xla_emitters.dialects.hlo.base import HloOp
-from xla_emitters.dialects.hlo.shape_rule import UNKNOWN, Broken, Number, Shape, Sizing, Unknown
+from xla_emitters.dialects.hlo.shape_rule import UNKNOWN, Broken, Number, Sizing, Unknown
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.dynamic.sizes.numbers import is_data
 from xla_emitters.dynamic.sizes.walked_array import AxisKey, Leaf
@@ -197,6 +197,3 @@ class SizeSizing(Sizing):
         first = known[0]
         is_one = first is not None and all(size is not None and self.walk.facts.equal(first, size) for size in known)
         return sizes[0] if is_one else UNKNOWN
-
-
-__all__ = ["Entry", "KnownSizes", "Shape", "SizeSizing"]

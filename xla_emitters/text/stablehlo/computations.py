@@ -244,15 +244,20 @@ class ModuleBuilder:
 
         JAX passes the unknown sizes to all functions that it calls, also those that compute with scalars.
         """
-        for op in region.ops:
-            callee = self.program.functions.get(op.attributes.symbol("callee")) if op.opcode == "call" else None
-            for number, operand in enumerate(op.operands):
-                if operand is value:
-                    arguments = callee.body.arguments if callee is not None else []
-                    if number >= len(arguments) or callee is None or self.is_read(arguments[number], callee.body):
-                        return True
-            if any(self.is_read(value, inner) for inner in op.regions):
-                return True
+        pending, seen = [(value, region)], set[Value]()
+        while pending:
+            value, region = pending.pop()
+            for op in region.ops:
+                callee = self.program.functions.get(op.attributes.symbol("callee")) if op.opcode == "call" else None
+                for number, operand in enumerate(op.operands):
+                    if operand is value:
+                        arguments = callee.body.arguments if callee is not None else []
+                        if number >= len(arguments) or callee is None:
+                            return True
+                        if arguments[number] not in seen:
+                            seen.add(arguments[number])
+                            pending.append((arguments[number], callee.body))
+                pending += [(value, inner) for inner in op.regions]
         return False
 
     def fresh(self, name: str) -> str:

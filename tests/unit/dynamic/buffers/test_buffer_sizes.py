@@ -80,3 +80,16 @@ def test_text_names_what_has_a_name(values: dict[str, SSAValue]) -> None:
     sizes = BufferSizes()
     assert [sizes.text(values[name]) for name in ("said", "part", "flat")] == ["b,s", "?,s", "b*s"]
     assert str(sizes.elements(values["flat"])) == "b*s"
+
+
+def test_a_size_that_is_doubled_many_times_is_computed_once() -> None:
+    """Paths through 40 sums are 2^40."""
+    sums = "".join(f"%n{i + 1} = arith.addi %n{i}, %n{i} : index\n" for i in range(40))
+    text = f"""func.func @main(%n0: index) {{
+      {sums} %x = memref.alloc(%n40) : memref<?xf32, "gpu">
+      %y = memref.alloc(%n0) : memref<?xf32, "gpu">
+      return
+    }}"""
+    x, y = (op.results[0] for op in parse_ir(text).walk() if op.name == "memref.alloc")
+    sizes = BufferSizes()
+    assert sizes.elements(x) == sizes.elements(y) * 2**40

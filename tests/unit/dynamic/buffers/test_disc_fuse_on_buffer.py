@@ -44,6 +44,33 @@ def test_the_limit_is_an_option() -> None:
     assert len(fusions(module)) == 5
 
 
+def test_an_op_that_alone_takes_more_arrays_than_the_limit_is_a_kernel() -> None:
+    module = sums(3)
+    DiscFuseOnBufferPass(most_buffers=1).apply_to(module)
+    assert len(fusions(module)) == 2
+
+
+SCAN = """hlo.computation @sum {
+  %a = hlo.parameter 0 {name = "a"} : tensor<f32>
+  %b = hlo.parameter 1 {name = "b"} : tensor<f32>
+  %s = hlo.add %a, %b {name = "s"} : tensor<f32>
+  hlo.return %s : tensor<f32>
+}
+func.func @main(%x: memref<8x64xf32, "gpu">, %z: memref<f32, "gpu">) -> memref<8x64xf32, "gpu"> {
+  %y = memref.alloc() : memref<8x64xf32, "gpu">
+  lmhlo.reduce_window %x, %z -> %y {name = "y", to_apply = @sum, window = #hlo.window<size = [1, 64], pad = [0, 0, 63, 0]>}
+    : (memref<8x64xf32, "gpu">, memref<f32, "gpu">) -> memref<8x64xf32, "gpu">
+  return %y : memref<8x64xf32, "gpu">
+}"""
+
+
+@pytest.mark.parametrize(("stitch", "kinds"), [(True, ["kStitch"]), (False, [])])
+def test_a_scan_of_rows_is_in_a_kernel_only_with_stitch(stitch: bool, kinds: list[str]) -> None:
+    module = parse_ir(SCAN, "<test>")
+    DiscFuseOnBufferPass(scans=True, stitch=stitch).apply_to(module)
+    assert [fusion.kind_text for fusion in fusions(module)] == kinds
+
+
 LONG = ("bert_layer_bf16", "gelu_gradient", "rms_norm", "rms_norm_gradient", "softmax_gradient", "log_softmax")
 
 

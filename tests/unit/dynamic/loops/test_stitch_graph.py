@@ -26,6 +26,7 @@ BUFFERS = {
     **dict.fromkeys(("x", "mask", "t", "mb", "d", "e", "sb", "y", "wb", "wn"), MATRIX),
     **dict.fromkeys(("m", "s", "l"), ROW),
     "w": COLUMNS,
+    **{f"w{i}": MATRIX for i in range(61)},
 }
 
 
@@ -196,6 +197,15 @@ def test_what_later_rounds_need_of_a_source_takes_its_place() -> None:
 def test_a_source_stays_where_it_is_needed_or_cheaper(last: str) -> None:
     found = graph(*(op.format("x") for op in SOFTMAX), last)
     assert not found.remade
+
+
+def test_what_is_computed_from_weights_is_walked_once() -> None:
+    """Paths through 60 sums are 2^60."""
+    sums = [f"add w{i} w{i} -> w{i + 1}" for i in range(60)]
+    found = graph(
+        "weights w -> w0", *sums, "reduce x -> m", "broadcast m -> mb", "multiply x mb -> d", "multiply d w60 -> y"
+    )
+    assert names(found.shared) == ["w60"]
 
 
 def test_weights_are_the_same_in_each_row() -> None:

@@ -141,6 +141,20 @@ def test_a_reducer_may_pass_a_value_from_outside_to_a_function_that_does_not_rea
     assert evaluate(entry, [np.array(7, np.int32), x])[0].tolist() == [5, 0]
 
 
+def test_functions_that_do_not_read_it_are_searched_once() -> None:
+    """Each of 40 functions calls the next one twice: 2^40 calls."""
+    name = "func.func private @inner"
+    twice = """(%n: tensor<i32>, %a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {
+  %0 = call @NEXT(%n, %a, %b) : (tensor<i32>, tensor<f32>, tensor<f32>) -> tensor<f32>
+  %1 = call @NEXT(%n, %a, %0) : (tensor<i32>, tensor<f32>, tensor<f32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+"""
+    between = [f"{name}{i}{twice.replace('NEXT', f'inner{i + 1}' if i < 39 else 'inner')}" for i in range(40)]
+    text = REDUCER_WITH_SIZES.replace("call @inner", "call @inner0") + "".join(between)
+    assert len(computations(parse_stablehlo(text))) == 4 + 40
+
+
 def test_a_reducer_may_not_pass_it_to_a_function_that_reads_it() -> None:
     reading = "%f = stablehlo.convert %n : (tensor<i32>) -> tensor<f32>\n  %0 = stablehlo.maximum %a, %f : tensor<f32>"
     text = REDUCER_WITH_SIZES.replace("%0 = stablehlo.maximum %a, %b : tensor<f32>", reading)
