@@ -153,7 +153,12 @@ def test_dumps_become_kernels(tmp_path: Path) -> None:
     )
     (tmp_path / "module_0000.m.thunk_sequence.txt").write_text(thunks)
     (kernel,) = read_dump(tmp_path)
-    assert (kernel.name, kernel.grid, kernel.block, kernel.shared_bytes) == ("loop_fusion_1", (4, 2, 1), (32, 1, 1), 16)
+    assert (kernel.name, kernel.launch.grid, kernel.launch.block, kernel.shared_bytes) == (
+        "loop_fusion_1",
+        (4, 2, 1),
+        (32, 1, 1),
+        16,
+    )
     assert kernel.log is not None
     assert kernel_ptx(kernel.ptx, kernel.name) == entry.rstrip()
 
