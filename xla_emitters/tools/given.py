@@ -79,7 +79,6 @@ ONLY = (
 )
 """All options that one kind of text does not have. Where several files were given, such an option is for those of its kind."""
 
-
 OF_KERNELS = ("compile", "serve")
 """The verbs that take a kernel's IR without the module that it is from."""
 
@@ -135,7 +134,7 @@ def read_given(options: argparse.Namespace, file: str | None = None) -> Given:
     # Imported here: --help of a verb loads none of it.
     from xla_emitters.explore.compile import is_torch_archive
     from xla_emitters.pipelines.kept_programs import read_text
-    from xla_emitters.text.stablehlo import is_kernel_ir, is_stablehlo, may_exchange
+    from xla_emitters.text.stablehlo import is_kernel_ir, is_stablehlo, module_for_devices
 
     file = file or str(options.file)
     source = read_source(file)
@@ -150,11 +149,8 @@ def read_given(options: argparse.Namespace, file: str | None = None) -> Given:
         inputs = _inputs_of(source, name)
     if not isinstance(source, Path):
         source, name = text, "<stdin>"
-    if may_exchange(text):
-        from xla_emitters.text.stablehlo import module_for_devices
-
-        if (module := module_for_devices(text, name, getattr(options, "entry", None) or "")) is not None:
-            source = text = module
+    if (module := module_for_devices(text, name, getattr(options, "entry", ""))) is not None:
+        source = text = module
     given = Given(source, text, name.removesuffix(AS_TEXT), name, is_stablehlo(text), inputs)
     if is_kernel_ir(text) and options.verb not in OF_KERNELS:
         raise Unsupported(
@@ -188,19 +184,6 @@ def _inputs_of(source: str | Path | bytes, name: str) -> StandardInput | None:
     save_named(stream, list(inputs), arrays, specs)
     stream.seek(0)
     return stream
-
-
-def refuse_programs(given: Given, verb: str, why: str) -> None:
-    """raises Unsupported for StableHLO with a verb that takes HLO text only
-
-    why  the reason, for the message
-    """
-    if given.is_program:
-        raise Unsupported(
-            f"{given.name} is a program in StableHLO{f': {why}' if why else ''}",
-            stage=verb,
-            help=f"run, check, compile, explain and list take programs; with static sizes, optimize {given.name} -o OUT.hlo makes HLO text",
-        )
 
 
 def sizes_given(text: str | None) -> dict[str, int]:

@@ -158,7 +158,6 @@ def module_options(options: argparse.Namespace) -> CompileOptions:
 
 def _replacement(given: str) -> Replacement:
     """The value of a `--replace`. raises UsageError where it is not STAGE=FILE, or the file cannot be read"""
-    from xla_emitters.errors import UsageError
     from xla_emitters.pipelines.options import Replacement
     from xla_emitters.support.decoding import decoded
 
