@@ -52,12 +52,8 @@ class XlaKernel:
     ptx: str
 
 
-@dataclass(frozen=True)
-class OurKernel:
-    """What was made of one kernel here; `passes` are names and the IR after each, "emit" first."""
-
-    kernel: Kernel
-    passes: tuple[tuple[str, ModuleOp], ...]
+OurKernel = tuple[Kernel, Sequence[tuple[str, ModuleOp]]]
+"""A kernel that was made here; its passes by name, "emit" first, each with the IR after it."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +168,7 @@ def _entries(ptx: str) -> list[str]:
 def compare_kernels(module: ModuleOp, options: CompileOptions, theirs: Sequence[XlaKernel]) -> Comparison:
     """Our kernels of a module that was read against XLA's of the same text: as XLA chooses them, unless the options say otherwise."""
     options = options if options.tune else replace(options, tune="xla")
-    ours = {made.kernel.name: made for made in compiled(module, options)}
+    ours = {made[0].name: made for made in compiled(module, options)}
     by_name = {kernel.name: kernel for kernel in theirs if kernel.ptx}
     both = same_kernels(ours, by_name)
 
@@ -204,7 +200,7 @@ def same_kernels(ours: Iterable[str], theirs: Iterable[str]) -> dict[str, str]:
     return {name: found[name] for name in names if name in found}
 
 
-def compiled(module: ModuleOp, options: CompileOptions) -> tuple[OurKernel, ...]:
+def compiled(module: ModuleOp, options: CompileOptions) -> list[OurKernel]:
     """Our kernels, with the IR that each pass left."""
     kept: dict[str, list[tuple[str, ModuleOp]]] = {}
 
@@ -214,22 +210,22 @@ def compiled(module: ModuleOp, options: CompileOptions) -> tuple[OurKernel, ...]
 
     program = compile_module(module, replace(options, stage="ptx", record="none"), observers=keep)
     ends = {"xla-convert-ids-to-calls"}
-    return tuple(
-        OurKernel(kernel, tuple((name, ir) for name, ir in kept.get(kernel.name, []) if name not in ends))
+    return [
+        (kernel, [(name, ir) for name, ir in kept.get(kernel.name, []) if name not in ends])
         for kernel in program.kernels
-    )
+    ]
 
 
 # ---- machine code -----------------------------------------------------------------------------------------------------------------------
 
 
 def _compared(ours: OurKernel, theirs: XlaKernel, code_of: Callable[[str, str], MachineCode]) -> KernelComparison:
-    target = re.search(r"^\.target (\w+)", theirs.ptx, re.MULTILINE)
+    (own, passes), target = ours, re.search(r"^\.target (\w+)", theirs.ptx, re.MULTILINE)
     assert target is not None
     return KernelComparison(
-        ours.kernel.name,
-        compare_passes(ours.passes, theirs.log) if theirs.log else (),
-        _figures(ours.kernel, 0, code_of(ours.kernel.ptx, target[1])),
+        own.name,
+        compare_passes(passes, theirs.log) if theirs.log else (),
+        _figures(own, 0, code_of(own.ptx, target[1])),
         _figures(theirs, theirs.shared_bytes, code_of(theirs.ptx, target[1])),
     )
 
