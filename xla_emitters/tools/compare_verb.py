@@ -110,8 +110,9 @@ def _directory(options: argparse.Namespace, how: CompileOptions) -> int:
     from xla_emitters.explore.compare.compare import compare
     from xla_emitters.explore.compare.compare_report import ComparedFile, files_text
 
-    if options.diff is not None or options.output is not None:
-        raise UsageError(f"{'--diff' if options.diff is not None else '-o'} is for one file", stage="compare")
+    of_one_file = {"--diff": options.diff is not None, "-o": options.output is not None, "--run": options.run_both}
+    for option in (name for name, is_given in of_one_file.items() if is_given):
+        raise UsageError(f"{option} is for one file", stage="compare")
     rows, code = list[ComparedFile](), 0
     for path in modules_in(options.file):
         name = str(path.relative_to(options.file))

@@ -36,6 +36,7 @@ from xla_emitters.tools.verb_options import (
     add_keep_going,
     add_mixed_precision,
     check_engine,
+    check_trace_format,
     compile_options,
     prints_anything,
     record_wanted,
@@ -193,6 +194,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    check_trace_format(options)
     options.stage = options.stage or _default_stage(options)
     if options.annotate:
         _refuse_other_than_code(options)

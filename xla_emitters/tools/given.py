@@ -36,13 +36,13 @@ _SIZE = r"([A-Za-z_]\w*)=(\d{1,18})"
 class Only:
     """An option that makes sense for one kind of text.
 
-    of_programs  whether that kind is StableHLO
+    of_programs  whether that kind is StableHLO; None: PTX and LLVM IR, which are not read here
     why          what the message says besides
     verbs        that refuse it for the other kind; (): all that have it
     """
 
     option: str
-    of_programs: bool
+    of_programs: bool | None
     why: str = ""
     verbs: tuple[str, ...] = ()
 
@@ -54,6 +54,8 @@ class Only:
 
     def refused(self, file: str, verb: str) -> UsageError:
         help_text = f"leave out {self.option}"
+        if self.of_programs is None:
+            return UsageError(f"{self.option} is for PTX and LLVM IR; {file} is neither", stage=verb, help=help_text)
         if self.of_programs:
             return UsageError(f"{self.option} is for programs (StableHLO); {self.why}", stage=verb, help=help_text)
         why = f"; {self.why}" if self.why else ""
@@ -75,7 +77,10 @@ ONLY = (
     Only("--blocks", False, "its kernels run whole"),
     Only("--access-report", False, "cost has its accesses", verbs=("run",)),
     Only("--sanitize", False, "check runs its kernels under the sanitizer", verbs=("run",)),
+    Only("--devices", False, "it is for one device, or still to be partitioned", verbs=("bisect", "check")),
     Only("--pipeline", False, verbs=("bisect", "cost", "reduce", "show")),
+    Only("--launch", None),
+    Only("--tensor-map", None),
 )
 """All options that one kind of text does not have. Where several files were given, such an option is for those of its kind."""
 

@@ -318,6 +318,12 @@ def add_trace_format(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
+def check_trace_format(options: argparse.Namespace) -> None:
+    """raises UsageError for the format of a trace that is not written"""
+    if options.trace_format == "chrome" and not (options.trace or getattr(options, "time_passes", False)):
+        raise UsageError("--trace-format chrome says how --trace writes", stage="usage", help="--trace OUT.json")
+
+
 def record_wanted(options: argparse.Namespace, otherwise: str) -> str:
     """How much IR the trace must record: all passes if a dump of the IR was asked for, else `otherwise`."""
     dumps_wanted = (
