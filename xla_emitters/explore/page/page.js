@@ -53,6 +53,14 @@ function checkbox(id, text, checked, onChange) {
   return label;
 }
 
+// rows: [text, number]
+function choice(rows, chosenNumber, onChange) {
+  const select = el("select");
+  for (const [text, number] of rows) select.append(new Option(text, number, false, number === chosenNumber));
+  select.onchange = () => onChange(Number(select.value));
+  return select;
+}
+
 const widestOf = (lines) => lines.reduce((most, line) => Math.max(most, line.length), 0);
 const recorded = () => unit.steps.map((step, n) => n).filter((n) => unit.steps[n].text !== null);
 const label = (step) => (step.stage && step.stage !== step.name ? `${step.stage} (${step.name})` : step.name);
@@ -141,12 +149,8 @@ function frame() {
   const bar = el("header", "bar");
   bar.append(el("h1", "", index.title), el("span", "soft", index.target));
   if (index.units.length > 1) {
-    const select = el("select");
-    select.title = "kernel";
-    select.id = "units";
-    index.units.forEach((each, n) => select.append(new Option(each.idle ? `${each.name} (does not run)` : each.name, n, false, each === unit)));
-    select.onchange = () => open(Number(select.value));
-    bar.append(select);
+    const select = choice(index.units.map((each, n) => [each.idle ? `${each.name} (does not run)` : each.name, n]), index.units.indexOf(unit), open);
+    bar.append(Object.assign(select, { title: "kernel", id: "units" }));
   }
   const tabs = el("nav", "tabs");
   Object.entries(VIEWS).forEach(([key, text], n) => {
@@ -238,13 +242,7 @@ function closeListings() {
 }
 
 function stepSelect(value, onChange) {
-  const select = el("select");
-  for (const n of recorded()) {
-    const step = unit.steps[n];
-    select.append(new Option(`${label(step)}${step.changed ? "" : " ="}`, n, false, n === value));
-  }
-  select.onchange = () => onChange(Number(select.value));
-  return select;
+  return choice(recorded().map((n) => [`${label(unit.steps[n])}${unit.steps[n].changed ? "" : " ="}`, n]), value, onChange);
 }
 
 // ---- code -----------------------------------------------------------------------------------------------------------------------------
@@ -436,19 +434,17 @@ async function drawThreads() {
   thread ||= { access: 0, block: 0, run: 0, lane: -1 };
   const tools = el("div", "tools"), body = el("div", "canvas");
   host.append(tools, body);
-  const access = el("select");
-  found.accesses.forEach((row, n) => {
+  const accesses = found.accesses.map((row, n) => {
     const argument = unit.arguments.find((one) => one.name === row.buffer);
     const what = argument ? `${argument.what} ${argument.type.replace(/^\w+ /, "")}` : row.buffer;
-    access.append(new Option(`${row.store ? "writes" : "reads"} ${row.bytes} bytes of ${what} (line ${row.line})`, n, false, n === thread.access));
+    return [`${row.store ? "writes" : "reads"} ${row.bytes} bytes of ${what} (line ${row.line})`, n];
   });
-  access.onchange = () => (Object.assign(thread, { access: Number(access.value), run: 0 }), drawAccess(found, tools, body));
-  const block = el("select");
-  found.blocks.forEach((number, n) => block.append(new Option(`block ${number}`, n, false, n === thread.block)));
-  block.onchange = () => ((thread.block = Number(block.value)), drawAccess(found, tools, body));
+  const change = (changes) => (Object.assign(thread, changes), drawAccess(found, tools, body));
+  const access = choice(accesses, thread.access, (n) => change({ access: n, run: 0 }));
+  const block = choice(found.blocks.map((number, n) => [`block ${number}`, n]), thread.block, (n) => change({ block: n }));
   const run = el("select");
   run.className = "run";
-  run.onchange = () => ((thread.run = Number(run.value)), drawAccess(found, tools, body));
+  run.onchange = () => change({ run: Number(run.value) });
   const jump = el("button", "", "its op in the code");
   jump.onclick = async () => {
     const at = stageAt("llvm-dialect");

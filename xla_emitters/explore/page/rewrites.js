@@ -46,9 +46,7 @@ async function drawRewrites() {
   const now = rewrite, { rows, texts: between } = await rewritesOf(now.step);
   if (view !== "rewrites" || rewrite !== now) return; // another was asked for meanwhile
   now.at = Math.min(now.at, rows.length - 1);
-  const select = el("select");
-  for (const n of steps) select.append(new Option(label(unit.steps[n]), n, false, n === now.step));
-  select.onchange = () => toRewrite(Number(select.value), 0);
+  const select = choice(steps.map((n) => [label(unit.steps[n]), n]), now.step, (n) => toRewrite(n, 0));
   const back = el("button", "", "◀"), on = el("button", "", "▶"), place = el("span", "place", `rewrite ${now.at + 1} of ${rows.length}`);
   Object.assign(back, { id: "back", title: "key ↑", disabled: now.at === 0, onclick: () => toRewrite(now.step, now.at - 1) });
   Object.assign(on, { id: "on", title: "key ↓", disabled: now.at === rows.length - 1, onclick: () => toRewrite(now.step, now.at + 1) });
