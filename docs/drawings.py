@@ -13,6 +13,7 @@ import numpy as np
 
 import xla_emitters as xe
 from xla_emitters.algebra.map import IndexingMap
+from xla_emitters.algebra.shape_maps import row_major_strides
 from xla_emitters.device import device
 from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.hlo.computation import FusionOp
@@ -142,17 +143,17 @@ def reduction(program: Program) -> str:
                 "squares add too, and their result is not used. Lane 0 has all 32.",
             ),
             figure(
-                access_pattern(put, list(shared_strides(plan.shared.tile)), 8, columns=8, number="th_x"),
+                access_pattern(put, list(row_major_strides(plan.shared.tile)), 8, columns=8, number="th_x"),
                 "Shared memory: the first lane of each of the eight warps stores a sum; the number is the thread. Four words belong to one "
                 "row of the input, the next four to the block's other row.",
             ),
             figure(
-                access_pattern(take, list(shared_strides(plan.shared.tile)), 8, columns=8, number="th_x"),
+                access_pattern(take, list(row_major_strides(plan.shared.tile)), 8, columns=8, number="th_x"),
                 f"After the barrier: four lanes of one warp of each row take the words. The same shuffles follow, distances {after}; "
                 "the warp's other lanes bring the initial value, zero.",
             ),
             figure(
-                bank_pattern(places_of_warp(take, list(shared_strides(plan.shared.tile))), 4),
+                bank_pattern(places_of_warp(take, list(row_major_strides(plan.shared.tile))), 4),
                 "Their banks: each word is in a bank of its own, one cycle.",
             ),
             figure(
@@ -209,11 +210,6 @@ def distances(program: Program) -> list[list[int]]:
         if isinstance(op, ShuffleOp):
             found[-1].append(op.offset.owner.value.value.data)
     return found
-
-
-def shared_strides(tile: tuple[int, ...]) -> tuple[int, ...]:
-    """Row-major strides."""
-    return tuple(int(np.prod(tile[dim + 1 :])) for dim in range(len(tile)))
 
 
 def program_of_any_size(stage: str = "host", **options: Any) -> Program:

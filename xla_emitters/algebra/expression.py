@@ -74,7 +74,6 @@ class Expr:
     ('v0 * 4 + v1 floordiv 2', True)
 
     Source: docs/reference/1 2.1 "Data model".
-
     """
 
     __slots__ = (
@@ -222,9 +221,10 @@ class Expr:
         4
 
         Source: docs/reference/1 2.5 "Known divisor".
-
         """
-        return _known_divisor(self)
+        for node in postorder([self], _has_divisor):
+            object.__setattr__(node, "divisor", _divisor_of(node))
+        return self.divisor
 
     def canonicalize(self) -> Expr:
         """The canonical form of this expression: the same value, rewritten by the rules that need no ranges.
@@ -234,9 +234,16 @@ class Expr:
         ('v0 + v1 + 5', '(v0 mod 3) * 12')
 
         Source: docs/reference/1 2.5 "Algebra applied at creation and by Canonicalize".
-
         """
-        return _canonicalize(self)
+        for node in operands_first(self, _is_settled):
+            if _is_settled(node):
+                continue
+            answer = _canonical_step(node)
+            if answer is node:
+                object.__setattr__(node, "is_canonical", True)
+            else:
+                object.__setattr__(node, "canonical_form", answer.canonicalize())
+        return _settled(self)
 
     def __str__(self) -> str:
         return self.to_text()
@@ -254,7 +261,6 @@ class Expr:
         '(v0 / 8) * -2'
 
         Source: docs/reference/1 1.8 "Expression printing".
-
         """
         pieces: list[str] = []
         pending: list[Expr | str] = [self]
@@ -345,7 +351,6 @@ def make(kind: ExprKind, lhs: Expr, rhs: Expr) -> Expr:
     A division by the constant 0 is not folded: it has no value, and evaluating it raises ZeroDivisionError.
 
     Source: docs/reference/1 2.5 "Creation-time".
-
     """
     if rhs.kind is CONSTANT:
         if lhs.kind is CONSTANT and (rhs.value or kind not in _DIVISIONS):
@@ -453,7 +458,6 @@ def compare(a: Expr, b: Expr) -> int:
     """The order of summands in a canonical sum: negative if a comes first, 0 if they are the same.
 
     Source: docs/reference/1 2.2 "Ordering used for canonical sums".
-
     """
     while a is not b:
         if a.kind is not b.kind:
@@ -575,12 +579,6 @@ def divided_by_constants(bases: Iterable[Expr], kind: ExprKind) -> list[Expr]:
 # ---- Known divisors -------------------------------------------------------------------------------------------------
 
 
-def _known_divisor(e: Expr) -> int:
-    for node in postorder([e], _has_divisor):
-        object.__setattr__(node, "divisor", _divisor_of(node))
-    return e.divisor
-
-
 def _has_divisor(e: Expr) -> bool:
     return e.divisor != _UNKNOWN
 
@@ -593,9 +591,8 @@ def _divisor_of(e: Expr) -> int:
         return 1
     lhs, rhs = e.lhs.divisor, e.rhs.divisor
     if e.kind is MUL:
-        return (
-            lhs * rhs if lhs * rhs <= 2**63 else max(lhs, rhs)
-        )  # any divisor is right; it must not grow without bound in nested products
+        # Any divisor is right; it must not grow without bound in nested products.
+        return lhs * rhs if lhs * rhs <= 2**63 else max(lhs, rhs)
     if e.kind in (FLOORDIV, CEILDIV):
         is_exact = e.rhs.kind is CONSTANT and rhs and lhs % rhs == 0
         return lhs // rhs if is_exact else 1
@@ -606,18 +603,6 @@ def _divisor_of(e: Expr) -> int:
 # Every rule takes one node whose operands are canonical and returns another expression of the same value, or the node
 # itself. The result is canonicalised in turn, so a rule need not return a canonical one. This terminates because every
 # rule lowers (number of nodes, size of divisors) or only sorts.
-
-
-def _canonicalize(e: Expr) -> Expr:
-    for node in operands_first(e, _is_settled):
-        if _is_settled(node):
-            continue
-        answer = _canonical_step(node)
-        if answer is node:
-            object.__setattr__(node, "is_canonical", True)
-        else:
-            object.__setattr__(node, "canonical_form", _canonicalize(answer))
-    return _settled(e)
 
 
 def _is_settled(e: Expr) -> bool:

@@ -34,7 +34,6 @@ class Interval:
     Interval(lower=0, upper=511)
 
     Source: docs/reference/1 2.3 "Interval arithmetic".
-
     """
 
     lower: int = MIN

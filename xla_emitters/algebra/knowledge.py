@@ -42,9 +42,8 @@ from xla_emitters.algebra.size import (
     sum_of_terms,
 )
 
-_REWRITES = (
-    100  # of one sum, or of rewrites by others; then the current form is used, because every step keeps the value
-)
+_REWRITES = 100
+"""Of one sum, or of rewrites by others; then the current form is used, because every step keeps the value."""
 _MOST_TERMS = 12  # of a sum that is multiplied out for a sharper bound
 _HIGHEST_DEGREE = 4
 
@@ -450,11 +449,7 @@ def _atoms(size: Size) -> list[Size]:
 
 def _replace(size: Size, atom: Size, by: Size) -> Size:
     """The size with an atom of its terms replaced."""
-
-    def of_atom(other: Size) -> Size | None:
-        return by if other == atom else None
-
-    return map_atoms(size, of_atom)
+    return map_atoms(size, lambda other: by if other == atom else None)
 
 
 def _nested(size: Size) -> frozenset[str]:

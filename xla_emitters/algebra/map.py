@@ -66,7 +66,6 @@ class IndexingMap:
     (d0, d1) -> (d1, d0), domain: d0 in [0, 19], d1 in [0, 39]
 
     Source: docs/reference/1 2.1 "Data model".
-
     """
 
     results: tuple[Expr, ...]
@@ -88,12 +87,12 @@ class IndexingMap:
             raise ValueError(f"variable {used.bit_length() - 1} is used, but the map has {len(variables)} variables")
         if not self.constraints and all(v.bounds.is_feasible for v in variables):
             return
-        settled = settle_constraints(Domain(tuple(v.bounds for v in variables), self.constraints))
+        settled = settle_constraints(self.domain)
         if settled is None:
             object.__setattr__(self, "is_known_empty", True)
             object.__setattr__(self, "results", (Expr.constant(0),) * len(self.results))
-            object.__setattr__(self, "dims", tuple(replace(v, bounds=_NOTHING) for v in self.dims))
-            object.__setattr__(self, "range_vars", tuple(replace(v, bounds=_NOTHING) for v in self.range_vars))
+            for name in ("dims", "range_vars"):
+                object.__setattr__(self, name, tuple(replace(v, bounds=_NOTHING) for v in getattr(self, name)))
             object.__setattr__(self, "constraints", ())
             return
         object.__setattr__(self, "constraints", settled.constraints)
@@ -184,7 +183,6 @@ class IndexingMap:
         1
 
         Source: docs/reference/1 1.8 "indexing_map attribute text".
-
         """
         return IndexingMap(*parse_map(text, file))
 
@@ -266,7 +264,6 @@ class IndexingMap:
         Interval(lower=0, upper=255)
 
         Source: docs/reference/1 2.4 "Range evaluation of an expression over a map's domain".
-
         """
         return self._ranges.of(e)
 
@@ -304,7 +301,6 @@ class IndexingMap:
         (d0, d1) -> (d0, d1), domain: d0 in [0, 9], d1 in [0, 11]
 
         Source: docs/reference/1 2.6 "Simplify (domain-aware)".
-
         """
         return self._simplified if replace_points else self._simplified_keeping_points
 
@@ -372,8 +368,8 @@ class IndexingMap:
         replacements: list[Expr] = []
         removed = 0
         for number in range(len(self.variables)):
-            removed += number in values and number < self.num_dims
             is_fixed = number in values and number < self.num_dims
+            removed += is_fixed
             replacements.append(Expr.constant(values[number]) if is_fixed else Expr.variable(number - removed))
         return self.with_variables_replaced(
             replacements,
@@ -395,7 +391,6 @@ class IndexingMap:
         (d0)[s0] -> (d0 * 4 + s0 + 8), domain: d0 in [0, 5], s0 in [0, 3]
 
         Source: docs/reference/1 2.8 "Compose(first, second) = second o first".
-
         """
         if self.num_results != second.num_dims:
             raise ValueError(
@@ -446,7 +441,6 @@ class IndexingMap:
         (th_x, v) -> (th_x * 4 + v), domain: th_x in [0, 127], v in [0, 3]
 
         Source: docs/reference/1 2.9 "ConvertSymbolsToDimensions".
-
         """
         return IndexingMap(self.results, self.variables, constraints=self.parts.constraints)
 
@@ -465,7 +459,6 @@ class IndexingMap:
         (d0)[s0] -> (d0 + s0), domain: d0 in [0, 3], s0 in [0, 7] (True, False)
 
         Source: docs/reference/1 2.7 "Variable removal".
-
         """
         smaller, removed = self._without_unused(first=self.num_dims)
         return smaller, removed[self.num_dims :]
@@ -526,7 +519,6 @@ class IndexingMap:
         (d0) -> (d0 + 12), domain: d0 in [0, 7]
 
         Source: docs/reference/1 2.9 "AssignValuesToRTVars".
-
         """
         if not self.runtime_vars:
             return self
@@ -548,7 +540,6 @@ class IndexingMap:
         ()[s0] -> (s0 * 6 + 3), domain: s0 in [0, 3]
 
         Source: docs/reference/1 2.9 "RescaleSymbols".
-
         """
         if self.is_known_empty:
             return self

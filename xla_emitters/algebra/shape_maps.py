@@ -75,7 +75,6 @@ def delinearize(offset: Expr, shape: Sequence[int]) -> tuple[Expr, ...]:
     ['v0 floordiv 16', '(v0 mod 16) floordiv 4', 'v0 mod 16 mod 4']
 
     Source: docs/reference/1 3.4 "Reshape decomposition".
-
     """
     if 0 in shape:
         return (_ZERO,) * len(shape)
@@ -94,7 +93,6 @@ def delinearize_in_bounds(offset: Expr, shape: Sequence[int]) -> tuple[Expr, ...
     ['0', 'v0 floordiv 8', 'v0 mod 8']
 
     Source: docs/reference/1 3.9 "DelinearizeInBounds".
-
     """
     if 0 in shape:
         return (_ZERO,) * len(shape)
@@ -123,7 +121,6 @@ def transpose_map(output_shape: Sequence[int], permutation: Sequence[int]) -> In
     (d0, d1) -> (d1, d0), domain: d0 in [0, 39], d1 in [0, 19]
 
     Source: seed document, "Indexing transformations"; docs/reference/1 3.2.
-
     """
     results = [Expr.variable(permutation.index(number)) for number in range(len(output_shape))]
     return IndexingMap(tuple(results), dims_of(output_shape))
@@ -153,7 +150,6 @@ def reshape_map(output_shape: Sequence[int], input_shape: Sequence[int]) -> Inde
     (d0, d1) -> (d0 / 2, (d0 mod 2) * 2 + d1 / 4, d1 mod 4), domain: d0 in [0, 3], d1 in [0, 7]
 
     Source: docs/reference/1 3.4 "Reshape decomposition".
-
     """
     _check_element_counts(output_shape, input_shape)
     if 0 in output_shape:
@@ -215,7 +211,6 @@ def linearize_physical_map(shape: Sequence[int], minor_to_major: Sequence[int]) 
     (d0, d1) -> (d1 * 4 + d0), domain: d0 in [0, 3], d1 in [0, 7]
 
     Source: docs/reference/1 3.9 "Layout maps".
-
     """
     offset = _offset(_indices(shape), physical_strides(shape, minor_to_major))
     return IndexingMap((offset,), dims_of(shape)).simplify()
@@ -238,7 +233,6 @@ def bitcast_map(
     (d0, d1) -> (d1, d0), domain: d0 in [0, 7], d1 in [0, 3]
 
     Source: docs/reference/1 3.5 "Bitcast decomposition".
-
     """
     _check_element_counts(output_shape, input_shape)
     output, source = (output_shape, output_minor_to_major), (input_shape, input_minor_to_major)
@@ -247,9 +241,8 @@ def bitcast_map(
         return transpose_map(output_shape, permutation)
     if _is_reshape(output, source) and _is_reshape(source, output):
         return reshape_map(output_shape, input_shape)
-    from_physical = list(
-        reversed(input_minor_to_major)
-    )  # physical dim k of the input is its logical dim from_physical[k]
+    # Physical dim k of the input is its logical dim from_physical[k].
+    from_physical = list(reversed(input_minor_to_major))
     to_physical = list(reversed(output_minor_to_major))
     physical_output = [output_shape[dim] for dim in to_physical]
     physical_input = [input_shape[dim] for dim in from_physical]

@@ -75,7 +75,6 @@ class Ranges:
     Interval(lower=1, upper=25)
 
     Source: docs/reference/1 2.4 "Range evaluation of an expression over a map's domain".
-
     """
 
     def __init__(self, bounds: Sequence[Interval], constraints: Mapping[Expr, Interval]) -> None:
@@ -100,7 +99,7 @@ class Ranges:
         if e.kind is CONSTANT:
             return e.value
         interval = self.of(e)
-        return interval.lower if interval.is_point and not interval.is_saturated else None
+        return interval.lower if interval.is_point else None
 
     def _of_node(self, e: Expr) -> Interval:
         if e.kind is CONSTANT:
@@ -123,7 +122,6 @@ class Simplifier:
     ('(v0 mod 3) * 12 + v1', 'v0')
 
     Source: docs/reference/1 2.6 "Simplify (domain-aware)".
-
     """
 
     def __init__(self, ranges: Ranges, replace_points: bool) -> None:
@@ -291,7 +289,6 @@ def settle_constraints(domain: Domain) -> Domain | None:
     Domain(bounds=(Interval(lower=5, upper=9),), constraints=())
 
     Source: docs/reference/1 2.1 "AddConstraint".
-
     """
     if not domain.constraints:
         return domain if all(interval.is_feasible for interval in domain.bounds) else None
@@ -314,7 +311,6 @@ def simplify_domain(domain: Domain, replace_points: bool = True) -> Domain | Non
     """A simpler domain with the same points; None if there are none.
 
     Source: docs/reference/1 2.6 "Map simplification order", steps 1 and 2, repeated until nothing changes.
-
     """
     while domain.constraints:
         simpler = _simplify_constraints(domain, replace_points)
@@ -393,10 +389,7 @@ def merge_mod_constraints(domain: Domain) -> Domain:
     >>> merge_mod_constraints(Domain((Interval(1, 50),), ((x % 4, zero), (x % 6, zero)))).bounds
     (Interval(lower=12, upper=48),)
 
-    Negative bounds are rounded down, where XLA rounds toward 0.
-
     Source: docs/reference/1 2.6 "MergeModConstraints". Negative bounds are rounded down, where XLA rounds toward 0.
-
     """
     moduli: dict[tuple[Expr, int], int] = {}
     for e, interval in domain.constraints:

@@ -17,7 +17,7 @@ from xla_emitters.errors import Unsupported, UsageError
 from xla_emitters.pipelines.kept_programs import look_up, read_text
 from xla_emitters.pipelines.options import TOOL_STAGES, CompileKeywords, CompileOptions
 from xla_emitters.program import Compiled, Program
-from xla_emitters.text.stablehlo import is_kernel_ir, is_stablehlo, may_exchange
+from xla_emitters.text.stablehlo import is_kernel_ir, is_stablehlo, module_for_devices
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -60,7 +60,7 @@ def compile(
     if flags:
         raise UsageError("flags are for XLA, which does not see this module", help="xe.optimize(text, target, flags)")
     text, name = read_text(source)
-    if (module := _for_devices(text, name, given)) is not None:
+    if (module := module_for_devices(text, name, given.get("entry", ""))) is not None:
         source = text = module
     if is_stablehlo(text):
         return compile_text(text, name, CompileOptions(**given))
@@ -100,15 +100,6 @@ def is_torch_archive(source: object) -> bool:
         return False
 
 
-def _for_devices(text: str, name: str, given: CompileKeywords) -> str | None:
-    """The module of a program in StableHLO that several devices run as it is; None for other texts."""
-    if not may_exchange(text):
-        return None
-    from xla_emitters.text.stablehlo import module_for_devices
-
-    return module_for_devices(text, name, given.get("entry", ""))
-
-
 def compile_text(text: str, name: str, options: CompileOptions | None = None) -> Program:
     """A program from StableHLO text, or from a kernel's IR. raises ParseError, VerifyError, Unsupported with the place in the text."""
     if is_kernel_ir(text):
@@ -141,7 +132,7 @@ def examined(
                 stage="compile",
                 help=f"a module with it: MODULE.hlo --replace STAGE={name}",
             )
-        if (module := _for_devices(text, name, given)) is not None:
+        if (module := module_for_devices(text, name, given.get("entry", ""))) is not None:
             return read_module(module), given
         if is_stablehlo(text):
             return compile_text(text, name, replace(CompileOptions(**given), stage="stablehlo")), given

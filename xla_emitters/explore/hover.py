@@ -89,11 +89,7 @@ def _paragraphs(op: HloOp) -> Iterator[str]:
     name = op.instruction_name.data
     opcode = op.opcode
     types = [each for result in op.results for each in leaf_types(result.type)]
-    shown = (
-        type_text(op.results[0].type)
-        if len(op.results) == 1
-        else ", ".join(type_text(each.type) for each in op.results)
-    )
+    shown = ", ".join(type_text(each.type) for each in op.results)
     yield f"```hlo\n%{name} = {shown[:400]} {opcode}\n```"
     yield sentences()["hlo"][opcode]
     sizes = list[str]()

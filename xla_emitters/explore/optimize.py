@@ -27,6 +27,7 @@ from xla_emitters.errors import DataError, ParseError, Place, ToolError, Unsuppo
 from xla_emitters.explore.real_xla import Flag, dumped, toolkit_of
 from xla_emitters.settings import Toolchain, child_environment, read_settings
 from xla_emitters.support.processes import run_tool
+from xla_emitters.support.source import Source
 from xla_emitters.trace import Remark
 
 TIMEOUT_SECONDS = 600.0
@@ -69,7 +70,7 @@ def optimize(
         raise Unsupported(
             "a size is unknown; XLA:GPU optimizes static sizes",
             stage="xla",
-            place=_place(text, found, name),
+            place=Source(text, name).place(*found.span()),
             help="compile and run take unknown sizes; or export the function at known ones",
         )
     if re.search(r"^HloModule .*\bis_scheduled=true", text, re.MULTILINE):
@@ -135,7 +136,7 @@ def _optimized(
             if dumped(Path(directory)) is None:
                 raise
         optimized = dumped(Path(directory))
-        assert optimized is not None
+        assert optimized is not None, "XLA compiled a module and dumped none"
         return optimized
 
 
@@ -178,12 +179,6 @@ def _error(answer: Mapping[str, str], text: str, name: str) -> XlaEmittersError:
         return ParseError(f"XLA: {found[3]}", stage="xla", place=Place(name, line, column, column + 1, source))
     first, *rest = message.splitlines()
     return kind(first, stage="xla", details=tuple(line for line in rest if line.strip()), help=answer["help"])
-
-
-def _place(text: str, found: re.Match[str], name: str) -> Place:
-    begin = text.rfind("\n", 0, found.start()) + 1
-    column, line = found.start() - begin + 1, text.count("\n", 0, begin) + 1
-    return Place(name, line, column, column + len(found[0]), text[begin:].partition("\n")[0])
 
 
 def _crash(error: ToolError) -> XlaEmittersError:

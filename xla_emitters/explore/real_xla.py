@@ -1,7 +1,7 @@
 """The real XLA:GPU, without a GPU: compiles and optimizes HLO text for a described device.
 
     XlaGpu().compile(text, directory)    ->  directory/*.ptx, *.mlir-passes.log, thunk_sequence.txt ...     no HLO pass is run
-    XlaGpu().optimize(text, directory)   ->  the module after all HLO passes, as `--xla_dump_to` writes it
+    XlaGpu().optimize(text, directory)   ->  the module after all HLO passes, which `dumped(directory)` reads
 
 This module calls PJRT's CUDA plugin through its C API with ctypes. A topology made from a device description needs no device, and a program
 of format "hlo" reaches the emitters unchanged, fusions and layouts included. It needs the extra [xla] (jaxlib for the parsers of HLO and
@@ -128,8 +128,8 @@ class XlaGpu:
             flags |= {"xla_dump_to": str(directory), "xla_dump_hlo_as_text": True, "xla_dump_emitter_re": ".*"}
         self._compile(self.parse(text), flags)
 
-    def optimize(self, text: str, directory: Path, flags: Mapping[str, Flag] | None = None) -> str:
-        """Runs XLA's HLO passes; returns the text that XLA dumps as `*gpu_after_optimizations.txt`, with constants written out.
+    def optimize(self, text: str, directory: Path, flags: Mapping[str, Flag]) -> None:
+        """Runs XLA's HLO passes, and makes code; the module is dumped in between, with constants written out.
 
         text       HLO without fusions, or StableHLO
         directory  an empty one, for XLA's dumps
@@ -139,15 +139,7 @@ class XlaGpu:
         dump = {"xla_dump_to": str(directory), "xla_dump_hlo_as_text": True, "xla_dump_large_constants": True}
         if self.partitions > 1:  # only the proto says how the results of the partitions belong together
             dump["xla_dump_hlo_as_proto"] = True
-        try:
-            self._compile(self.parse(text), {**(flags or {}), **dump})
-        except DataError:
-            # If the text was written, the passes are done: only making code failed.
-            if dumped(directory) is None:
-                raise
-        optimized = dumped(directory)
-        assert optimized is not None, "XLA compiled a module and dumped none"
-        return optimized
+        self._compile(self.parse(text), {**flags, **dump})
 
     def _compile(self, module: Any, flags: Mapping[str, Flag]) -> None:
         """Compiles jaxlib's module; raises DataError with XLA's message."""

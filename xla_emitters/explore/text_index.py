@@ -75,7 +75,8 @@ class TextIndex:
     def __post_init__(self) -> None:
         self.is_mlir = is_stablehlo(self.text)
         self.lines = [_COMMENT.sub(lambda found: " " * len(found[0]), line) for line in self.text.split("\n")]
-        self.scopes = list(self._functions() if self.is_mlir else self._computations())
+        find, kind = (_FUNCTION.search, "function") if self.is_mlir else (_COMPUTATION.match, "computation")
+        self.scopes = list(self._scopes(map(find, self.lines), kind))
         self._firsts = [scope.line for scope in self.scopes]
         inside = self._values() if self.is_mlir else self._instructions()
         self.symbols = sorted([*self.scopes, *inside], key=lambda each: (each.line, each.start))
@@ -117,12 +118,6 @@ class TextIndex:
     def of_line(self, line: int) -> Definition | None:
         """The instruction or value that a line defines."""
         return next((each for each in self.symbols if each.line == line and each.scope >= 0), None)
-
-    def _computations(self) -> Iterator[Definition]:
-        yield from self._scopes(map(_COMPUTATION.match, self.lines), "computation")
-
-    def _functions(self) -> Iterator[Definition]:
-        yield from self._scopes(map(_FUNCTION.search, self.lines), "function")
 
     def _scopes(self, heads: Iterable[re.Match[str] | None], kind: str) -> Iterator[Definition]:
         starts = [(number, found) for number, found in enumerate(heads) if found]

@@ -205,7 +205,7 @@ def rounded_patterns(array: Array, name: str, xp: Any) -> Array:
         odd = (bits >> xp.uint32(16)) & xp.uint32(1)
         near = (bits + xp.uint32(0x7FFF) + odd) >> xp.uint32(16)
         return xp.where(xp.isnan(array), (bits >> xp.uint32(16)) | xp.uint32(0x40), near).astype(xp.uint16)
-    borders, beyond, nan, sign = _rounding(name)
+    borders, beyond, nan, has_minus_zero = _rounding(name)
     size = xp.abs(array)
     at = xp.searchsorted(xp.asarray(borders), size.reshape(-1), side="left").reshape(size.shape)
     # A number halfway between two patterns takes the even one; `left` is wrong if the lower one is odd.
@@ -213,14 +213,12 @@ def rounded_patterns(array: Array, name: str, xp: Any) -> Array:
     tie = xp.asarray(borders)[xp.minimum(at, last)] == size
     at = at + (tie & (at % 2 == 1) & (at <= last))
     found = xp.where(at > last, beyond, at).astype(xp.uint8)
-    negative = xp.signbit(array) & ((found != 0) | (sign.minus_zero))
-    return xp.where(xp.isnan(array), xp.uint8(nan), found | xp.where(negative, xp.uint8(sign.bit), xp.uint8(0)))
+    negative = xp.signbit(array) & ((found != 0) | has_minus_zero)
+    return xp.where(xp.isnan(array), xp.uint8(nan), found | xp.where(negative, xp.uint8(_SIGN), xp.uint8(0)))
 
 
-@dataclass(frozen=True)
-class _Sign:
-    bit: int
-    minus_zero: bool
+_SIGN = 0x80
+"""The sign in the bit pattern of an 8-bit float."""
 
 
 @cache
@@ -234,8 +232,8 @@ def _values(name: str) -> Array:
 
 
 @cache
-def _rounding(name: str) -> tuple[Array, int, int, _Sign]:
-    """Rounding tables of an 8-bit float: borders between neighbours, the patterns for overflow and for NaN, and how -x is represented."""
+def _rounding(name: str) -> tuple[Array, int, int, bool]:
+    """Rounding tables of an 8-bit float: borders between neighbours, the patterns for overflow and for NaN, and whether there is a -0."""
     kind = numpy_type(name)
     if not name.startswith("f8") or name == "f8e8m0fnu":
         raise Unsupported(f"no rounding to {name} on a GPU", stage="library")
@@ -247,7 +245,7 @@ def _rounding(name: str) -> tuple[Array, int, int, _Sign]:
         beyond, nan, minus_zero = (
             int(np.asarray(value, np.float32).astype(kind).view(np.uint8)) for value in (np.inf, np.nan, -0.0)
         )
-    return borders, beyond, nan, _Sign(0x80, minus_zero == 0x80)
+    return borders, beyond, nan, minus_zero == _SIGN
 
 
 def _mask(name: str) -> int:

@@ -54,14 +54,9 @@ def convolution(arguments: LibraryArguments) -> list[Array]:
     sizes = {name: tuple(shapes[name][dim] for dim in order) for name, order in orders.items()}
     window = _window(arguments, sizes["kernel"])
     workspaces = [arguments.zeros(i) for i in range(1, len(config["outputs"]))]
-    if (
-        output == "result"
-        and roles[2:] in ([], ["padding"])
-        and config["activation"] == "none"
-        and config["scale"] == 1
-    ):
-        if any(dim["base_dilation"] != 1 for dim in window.dims):
-            return [_by_phases(arguments, window), *workspaces]
+    is_plain = roles[2:] in ([], ["padding"]) and config["activation"] == "none" and config["scale"] == 1
+    if output == "result" and is_plain and any(dim["base_dilation"] != 1 for dim in window.dims):
+        return [_by_phases(arguments, window), *workspaces]
     value: Array | None = None
     if arguments.on_gpu:
         if (found := cudnn.convolution(arguments, window.dims)) is not None:

@@ -138,8 +138,7 @@ def graph_of(
     labels = dict(zip(("image", "kernel", "result"), config["labels"], strict=True))
     tensors, numbers = dict[int | str, Any](), dict[str, Array]()
 
-    def tensor(number: int, label: str) -> Any:
-        dims, strides = ordered(arguments.operands[number].shape, label)
+    def tensor(number: int, dims: list[int], strides: list[int]) -> Any:
         kind = getattr(kinds, _TYPES[arguments.types[number]])
         tensors[number] = graph.tensor(name=f"p{number}", dim=dims, stride=strides, data_type=kind)
         return tensors[number]
@@ -161,19 +160,21 @@ def graph_of(
         "dilation": [dim["window_dilation"] for dim in spatial],
         "compute_data_type": held,
     }
-    factors = {name: tensor(role[name], labels[name]) for name in labels if name in role}
+    shapes = [array.shape for array in arguments.operands]
+    factors = {name: tensor(role[name], *ordered(shapes[role[name]], labels[name])) for name in labels if name in role}
     value = _METHODS[config["kind"]](graph, factors, options)
     output = config["outputs"][0]
     if output == "result":
         if config["scale"] != 1:
             value = graph.mul(value, number("scale", config["scale"]))
         if "side" in role:
-            side = tensor(role["side"], labels["result"])
+            side = tensor(role["side"], *ordered(shapes[role["side"]], labels["result"]))
             if config["side_scale"] != 1:
                 side = graph.mul(side, number("side_scale", config["side_scale"]))
             value = graph.add(value, side)
         if "bias" in role:
-            value = graph.add(value, _bias(graph, tensors, role["bias"], arguments, len(spatial), kinds))
+            count, ones = math.prod(shapes[role["bias"]]), [1] * len(spatial)
+            value = graph.add(value, tensor(role["bias"], [1, count, *ones], [count, 1, *ones]))
         value = _activated(graph, value, config)
     name, shape = arguments.results[0]
     dims, strides = ordered(shape, labels[output])
@@ -208,18 +209,6 @@ def ordered(shape: Sequence[int], label: str) -> tuple[list[int], list[int]]:
         strides.insert(2, dims[2] * strides[2])
         dims.insert(2, 1)
     return dims, strides
-
-
-def _bias(
-    graph: Any, tensors: dict[int | str, Any], place: int, arguments: LibraryArguments, spatial: int, kinds: Any
-) -> Any:
-    """The bias, a number for each feature, as a tensor with as many dimensions as the result."""
-    count = math.prod(arguments.operands[place].shape)
-    kind = getattr(kinds, _TYPES[arguments.types[place]])
-    tensors[place] = graph.tensor(
-        name=f"p{place}", dim=[1, count] + [1] * spatial, stride=[count] + [1] * (spatial + 1), data_type=kind
-    )
-    return tensors[place]
 
 
 def _activated(graph: Any, value: Any, config: Mapping[str, Any]) -> Any:

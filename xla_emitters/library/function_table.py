@@ -38,10 +38,6 @@ class LibraryFunction:
     lacks: str = ""
     is_own: bool = True
 
-    @property
-    def runs_on_gpu(self) -> bool:
-        return not self.lacks
-
 
 def _of(file: str, name: str) -> Callable[[LibraryArguments], list[Array]]:
     """The function of a file of this folder, which is loaded when the function is called first: a program calls few."""
@@ -82,17 +78,10 @@ _ROWS: tuple[LibraryFunction, ...] = (
     LibraryFunction("allocate", _of("moves", "allocate")),
     LibraryFunction("expect", _of("expect", "expect"), "NumPy"),
     *(
-        LibraryFunction(name, compute, "NCCL")
-        for name, compute in (
-            ("all_reduce", _of("collective_calls", "all_reduce")),
-            ("reduce_scatter", _of("collective_calls", "reduce_scatter")),
-            ("all_gather", _of("collective_calls", "all_gather")),
-            ("all_to_all", _of("collective_calls", "all_to_all")),
-            ("ragged_all_to_all", _of("collective_calls", "ragged_all_to_all")),
-            ("collective_broadcast", _of("collective_calls", "broadcast")),
-            ("collective_permute", _of("collective_calls", "permute")),
-            *((name, _of("collective_calls", name)) for name in ("send", "receive", "wait")),
-            ("device_id", _of("collective_calls", "device_id")),
+        LibraryFunction(name, _of("collective_calls", name.removeprefix("collective_")), "NCCL")
+        for name in (
+            *("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "ragged_all_to_all"),
+            *("collective_broadcast", "collective_permute", "send", "receive", "wait", "device_id"),
         )
     ),
 )
@@ -122,7 +111,7 @@ def call(
     row = FUNCTIONS.get(name)
     if row is None:
         raise Unsupported(f"no library function '{name}'", stage="library", help=f"one of: {', '.join(FUNCTIONS)}")
-    if xp is not np and not row.runs_on_gpu:
+    if xp is not np and row.lacks:
         raise Unsupported(f"no library function '{name}' on a GPU: {row.lacks}", stage="library")
     arguments = LibraryArguments(config, operands, results, xp, on_elements, into)
     with np.errstate(all="ignore"):

@@ -76,9 +76,8 @@ def devices_wanted(needed: int, asked: int | None, stage: str) -> int:
     raises  UsageError where another number was asked for, or none and there are more than MOST_DEVICES
     """
     if asked is not None and asked != needed:
-        raise UsageError(
-            f"the program is for {needed} devices, not for {asked}", stage=stage, help=f"--devices {needed}"
-        )
+        devices = "one device" if needed == 1 else f"{needed} devices"
+        raise UsageError(f"the program is for {devices}, not for {asked}", stage=stage, help=f"--devices {needed}")
     if asked is None and needed > MOST_DEVICES:
         raise UsageError(
             f"the program is for {needed} devices: each has arrays of its own",

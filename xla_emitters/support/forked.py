@@ -48,8 +48,7 @@ class Forked(Generic[T]):
                 self._answer.append(self._connection.recv())
             except (EOFError, OSError):
                 self._process.join()
-                code = self._process.exitcode
-                ended = f"signal {-code}" if code < 0 else f"exit code {code}"
+                ended = ending(self._process.exitcode)
                 self._answer.append(ToolError(f"a process of this command ended with {ended}", stage="compile"))
             self._process.kill()
             self._process.join()
@@ -58,6 +57,11 @@ class Forked(Generic[T]):
         if isinstance(found, Exception):
             raise found
         return found
+
+
+def ending(code: int) -> str:
+    """How a process has ended, in words."""
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
 def outcome(work: Callable[[], T]) -> T | Exception:

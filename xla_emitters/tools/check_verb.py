@@ -190,7 +190,8 @@ def _check_within(options: argparse.Namespace, name: str, row: CheckedFile) -> i
             **replace(compile_options(options), verify=True).as_keywords(),
         )
     row.summary, row.details = report.summary, report.details
-    row.kernels = rows_of_kernels(report)
+    fields = ("name", "ok", "summary", "details")
+    row.kernels = tuple({name: getattr(kernel, name) for name in fields} for kernel in report.kernels)
     row.left_out = tuple(map(asdict, report.left_out))
     if not report.ok:
         row.findings = tuple(_different(report, given, name))
@@ -210,11 +211,3 @@ def _different(report: Verdict, given: Given, name: str) -> Iterator[Finding]:
     for each in wrong:
         message = "\n".join((each.summary, *each.details))
         yield at_instruction("" if given.is_program else given.text, each.name, name, "numbers", message)
-
-
-def rows_of_kernels(verdict: Verdict) -> tuple[dict[str, Any], ...]:
-    """Each kernel's verdict as plain data."""
-    return tuple(
-        {"name": kernel.name, "ok": kernel.ok, "summary": kernel.summary, "details": list(kernel.details)}
-        for kernel in verdict.kernels
-    )

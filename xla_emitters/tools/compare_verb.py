@@ -81,7 +81,6 @@ def _run_both(given: Given, how: CompileOptions) -> str:
     from xla_emitters.explore.compare.compare import kernels_of_xla, same_kernels
     from xla_emitters.explore.compare.run_beside import OtherCode, beside_text, run_beside
     from xla_emitters.pipelines.compiler import plan_module, read_module
-    from xla_emitters.program import LaunchDimensions
     from xla_emitters.rewrite.kernel_entry import sanitize
 
     with progress(f"asking XLA for {given.name}"):
@@ -90,15 +89,9 @@ def _run_both(given: Given, how: CompileOptions) -> str:
     others = dict[str, OtherCode]()
     for name, of_xla in same_kernels(ours, theirs).items():
         kernel = theirs[of_xla]
-        launch = LaunchDimensions(extents(kernel.grid), extents(kernel.block))
-        others[ours[name]] = OtherCode(kernel.ptx, launch, kernel.name, kernel.shared_bytes)
+        others[ours[name]] = OtherCode(kernel.ptx, kernel.launch, kernel.name, kernel.shared_bytes)
     with progress("running both"):
         return beside_text(run_beside(given.source, others, how))
-
-
-def extents(given: tuple[int, ...]) -> tuple[int, int, int]:
-    x, y, z = (*given, 1, 1)[:3]
-    return x, y, z
 
 
 def _page(options: argparse.Namespace, how: CompileOptions, source: str | Path, found: Comparison) -> None:
@@ -117,8 +110,9 @@ def _directory(options: argparse.Namespace, how: CompileOptions) -> int:
     from xla_emitters.explore.compare.compare import compare
     from xla_emitters.explore.compare.compare_report import ComparedFile, files_text
 
-    if options.diff is not None or options.output is not None:
-        raise UsageError(f"{'--diff' if options.diff is not None else '-o'} is for one file", stage="compare")
+    of_one_file = {"--diff": options.diff is not None, "-o": options.output is not None, "--run": options.run_both}
+    for option in (name for name, is_given in of_one_file.items() if is_given):
+        raise UsageError(f"{option} is for one file", stage="compare")
     rows, code = list[ComparedFile](), 0
     for path in modules_in(options.file):
         name = str(path.relative_to(options.file))

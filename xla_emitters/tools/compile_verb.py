@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xla_emitters.errors import UsageError, file_errors
-from xla_emitters.settings import Toolchain
 from xla_emitters.tools.dump_directory import files_in
 from xla_emitters.tools.given import Given, read_given
 from xla_emitters.tools.input_output import counted, print_dumps, print_left_out, print_warnings, write_file
@@ -37,6 +36,7 @@ from xla_emitters.tools.verb_options import (
     add_keep_going,
     add_mixed_precision,
     check_engine,
+    check_trace_format,
     compile_options,
     prints_anything,
     record_wanted,
@@ -122,7 +122,7 @@ def _text(program: Program, number: int) -> str:
     text = trace[program.stage].ir
     if text is None:
         raise UsageError("the program was compiled without recording its IR", stage="output")
-        # In a file of its own the entry gets its original name, without the suffix that kept it apart from others in the module.
+    # In a file of its own the entry gets its original name, without the suffix that kept it apart from others in the module.
     return re.sub(rf"@{re.escape(_entry_in(text))}(?![\w$.])", f"@{name}", text)
 
 
@@ -194,6 +194,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    check_trace_format(options)
     options.stage = options.stage or _default_stage(options)
     if options.annotate:
         _refuse_other_than_code(options)
@@ -255,7 +256,9 @@ def compile_file(options: argparse.Namespace, name: str, row: PrintedRow | None)
         cached = not (prints_anything(options) or options.keep_intermediates or options.diff)
         program = given.compiled(how, cache=cached)
     if options.keep_intermediates:
-        _keep_intermediates(program, Path(options.keep_intermediates), options.settings.toolchain)
+        from xla_emitters.pipelines.compiler import keep_intermediates  # imported here: it loads the compiler
+
+        keep_intermediates(program, Path(options.keep_intermediates), options.settings.toolchain)
     if row is not None:
         kernels, calls = counted(len(program.kernels), "kernel"), counted(len(program.calls), "library call")
         row.text = f"ok  {kernels}, {calls}{f', {len(left_out)} left out' if left_out else ''}"
@@ -311,12 +314,6 @@ def _what_can_be_compiled(given: Given, how: CompileOptions) -> tuple[Program, t
     with progress(f"compiling {given.name}"):
         module, left_out = compilable(read_module(given.source), how)
         return compile_module(module, how), left_out
-
-
-def _keep_intermediates(program: Any, folder: Path, toolchain: Toolchain) -> None:
-    from xla_emitters.pipelines.compiler import keep_intermediates
-
-    keep_intermediates(program, folder, toolchain)
 
 
 def _printed(options: argparse.Namespace, given: Given, program: Program) -> tuple[str, str]:

@@ -15,7 +15,14 @@ from xla_emitters.tools.findings import add_findings_format, at_instruction, fin
 from xla_emitters.tools.given import read_given, sizes_given
 from xla_emitters.tools.input_output import write_chrome
 from xla_emitters.tools.terminal import progress
-from xla_emitters.tools.verb_options import add_compilation, add_input, add_sizes, add_trace_format, compile_options
+from xla_emitters.tools.verb_options import (
+    add_compilation,
+    add_input,
+    add_sizes,
+    add_trace_format,
+    check_trace_format,
+    compile_options,
+)
 
 if TYPE_CHECKING:
     from xla_emitters.explore.cost.cost import CostReport
@@ -73,6 +80,9 @@ def _by_source(report: CostReport, program: Any, sizes: Mapping[str, int] | None
 
 
 def run(options: argparse.Namespace) -> int:
+    check_trace_format(options)
+    if options.trace and options.trace_format != "chrome":
+        raise UsageError("--trace of cost is a timeline", stage="cost", help="--trace-format chrome")
     if not options.format:
         return _run(options)
     if options.json or options.access_report or options.by != "kernel":
@@ -105,7 +115,7 @@ def _run(options: argparse.Namespace) -> int:
         program, sizes = read_module(given.source), None
     with progress(f"pricing {options.file}"):
         report = cost(program, sizes=sizes, targets=targets, compared=True, **how.as_keywords())
-    if options.trace or options.trace_format == "chrome":
+    if options.trace:
         _write_timelines(options, report)
     if options.format == "sarif":
         pass
@@ -140,8 +150,6 @@ def _write_timelines(options: argparse.Namespace, report: CostReport) -> None:
     """Writes when each kernel and call is expected to run, for each device."""
     from xla_emitters.trace.chrome import Span, Track
 
-    if options.trace_format != "chrome":
-        raise UsageError("--trace of cost is a timeline", stage="cost", help="--trace-format chrome")
     tracks = [
         Track(
             f"{cost.target}: {stream}",

@@ -145,14 +145,13 @@ def tools(toolchain: Toolchain) -> Iterator[ReportLine]:
         needed = (*tools_of(candidates(toolchain)[0]), "libdevice")
         yield ReportLine("tools", "way to PTX", "absent", f"none: {error.message}", purpose)
     for name, tool in find_tools(toolchain).items():
-        if isinstance(tool, ToolError):
-            state = "missing" if name in needed else "absent"
-            yield ReportLine("tools", name, state, tool.message, PURPOSES[name], tool.help or "")
-            continue
         try:
+            if isinstance(tool, ToolError):
+                raise tool
             yield ReportLine("tools", name, "ok", f"{tool.version}  {tool.path}".strip(), PURPOSES[name])
         except ToolError as error:
-            yield ReportLine("tools", name, "missing" if name in needed else "absent", error.message, PURPOSES[name])
+            state = "missing" if name in needed else "absent"
+            yield ReportLine("tools", name, state, error.message, PURPOSES[name], error.help or "")
 
 
 def cpu(settings: Settings) -> Iterator[ReportLine]:

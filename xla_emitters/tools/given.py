@@ -36,13 +36,13 @@ _SIZE = r"([A-Za-z_]\w*)=(\d{1,18})"
 class Only:
     """An option that makes sense for one kind of text.
 
-    of_programs  whether that kind is StableHLO
+    of_programs  whether that kind is StableHLO; None: PTX and LLVM IR, which are not read here
     why          what the message says besides
     verbs        that refuse it for the other kind; (): all that have it
     """
 
     option: str
-    of_programs: bool
+    of_programs: bool | None
     why: str = ""
     verbs: tuple[str, ...] = ()
 
@@ -54,6 +54,8 @@ class Only:
 
     def refused(self, file: str, verb: str) -> UsageError:
         help_text = f"leave out {self.option}"
+        if self.of_programs is None:
+            return UsageError(f"{self.option} is for PTX and LLVM IR; {file} is neither", stage=verb, help=help_text)
         if self.of_programs:
             return UsageError(f"{self.option} is for programs (StableHLO); {self.why}", stage=verb, help=help_text)
         why = f"; {self.why}" if self.why else ""
@@ -75,10 +77,12 @@ ONLY = (
     Only("--blocks", False, "its kernels run whole"),
     Only("--access-report", False, "cost has its accesses", verbs=("run",)),
     Only("--sanitize", False, "check runs its kernels under the sanitizer", verbs=("run",)),
+    Only("--devices", False, "it is for one device, or still to be partitioned", verbs=("bisect", "check")),
     Only("--pipeline", False, verbs=("bisect", "cost", "reduce", "show")),
+    Only("--launch", None),
+    Only("--tensor-map", None),
 )
 """All options that one kind of text does not have. Where several files were given, such an option is for those of its kind."""
-
 
 OF_KERNELS = ("compile", "serve")
 """The verbs that take a kernel's IR without the module that it is from."""
@@ -135,7 +139,7 @@ def read_given(options: argparse.Namespace, file: str | None = None) -> Given:
     # Imported here: --help of a verb loads none of it.
     from xla_emitters.explore.compile import is_torch_archive
     from xla_emitters.pipelines.kept_programs import read_text
-    from xla_emitters.text.stablehlo import is_kernel_ir, is_stablehlo, may_exchange
+    from xla_emitters.text.stablehlo import is_kernel_ir, is_stablehlo, module_for_devices
 
     file = file or str(options.file)
     source = read_source(file)
@@ -150,11 +154,8 @@ def read_given(options: argparse.Namespace, file: str | None = None) -> Given:
         inputs = _inputs_of(source, name)
     if not isinstance(source, Path):
         source, name = text, "<stdin>"
-    if may_exchange(text):
-        from xla_emitters.text.stablehlo import module_for_devices
-
-        if (module := module_for_devices(text, name, getattr(options, "entry", None) or "")) is not None:
-            source = text = module
+    if (module := module_for_devices(text, name, getattr(options, "entry", ""))) is not None:
+        source = text = module
     given = Given(source, text, name.removesuffix(AS_TEXT), name, is_stablehlo(text), inputs)
     if is_kernel_ir(text) and options.verb not in OF_KERNELS:
         raise Unsupported(
@@ -188,19 +189,6 @@ def _inputs_of(source: str | Path | bytes, name: str) -> StandardInput | None:
     save_named(stream, list(inputs), arrays, specs)
     stream.seek(0)
     return stream
-
-
-def refuse_programs(given: Given, verb: str, why: str) -> None:
-    """raises Unsupported for StableHLO with a verb that takes HLO text only
-
-    why  the reason, for the message
-    """
-    if given.is_program:
-        raise Unsupported(
-            f"{given.name} is a program in StableHLO{f': {why}' if why else ''}",
-            stage=verb,
-            help=f"run, check, compile, explain and list take programs; with static sizes, optimize {given.name} -o OUT.hlo makes HLO text",
-        )
 
 
 def sizes_given(text: str | None) -> dict[str, int]:

@@ -107,16 +107,14 @@ def print_dumps(options: argparse.Namespace, program: Program, more: Sequence[Tr
 
 
 def write_chrome(options: argparse.Namespace, tracks: Sequence[Track]) -> None:
-    """Writes tracks for Perfetto to the file of --trace; with --time-passes alone to standard error. raises UsageError without either."""
+    """Writes tracks for Perfetto to the file of --trace; with --time-passes alone to standard error."""
     from xla_emitters.trace.chrome import chrome_trace
 
     text = json.dumps(chrome_trace(tracks)) + "\n"
     if options.trace:
         write_file(options.trace, text)
-    elif getattr(options, "time_passes", False):
-        sys.stderr.write(text)
     else:
-        raise UsageError("--trace-format chrome says how --trace writes", stage="usage", help="--trace OUT.json")
+        sys.stderr.write(text)
 
 
 def print_warnings(program: Program) -> None:

@@ -129,8 +129,7 @@ def _prices(rows: Costs) -> dict[str, str]:
     }
 
 
-_SYMBOLS = {"computation": "Class", "function": "Function", "instruction": "Variable", "value": "Variable"}
-_COMPLETIONS = {
+_KINDS = {
     "opcode": "Function",
     "attribute": "Property",
     "instruction": "Variable",
@@ -138,6 +137,7 @@ _COMPLETIONS = {
     "computation": "Class",
     "function": "Function",
 }
+"""Kind of a definition or a completion -> the protocol's kind of a symbol and of a completion."""
 
 
 def make_server(answerer: Answerer) -> Any:
@@ -252,12 +252,12 @@ def make_server(answerer: Answerer) -> Any:
 
 
 def _symbol(lsp: Any, span: Any, symbol: Definition, children: Any = ()) -> Any:
-    kind = getattr(lsp.SymbolKind, _SYMBOLS[symbol.kind])
+    kind = getattr(lsp.SymbolKind, _KINDS[symbol.kind])
     name = span(symbol.line, symbol.start, symbol.end)
     whole = span(symbol.line, 0, symbol.end, None) if symbol.scope >= 0 else span(symbol.line, 0, 1, symbol.last)
     return lsp.DocumentSymbol(symbol.name, kind, whole, name, symbol.detail, children=list(children))
 
 
 def _item(lsp: Any, completion: Completion) -> Any:
-    kind = getattr(lsp.CompletionItemKind, _COMPLETIONS[completion.kind])
+    kind = getattr(lsp.CompletionItemKind, _KINDS[completion.kind])
     return lsp.CompletionItem(completion.word, kind=kind, detail=completion.detail or completion.kind)

@@ -6,7 +6,8 @@ import argparse
 import json
 import sys
 
-from xla_emitters.tools.given import read_given, refuse_programs
+from xla_emitters.errors import Unsupported
+from xla_emitters.tools.given import read_given
 from xla_emitters.tools.verb_options import add_input
 
 
@@ -27,7 +28,12 @@ def run(options: argparse.Namespace) -> int:
     from xla_emitters.pipelines.compiler import read_module
 
     given = read_given(options)
-    refuse_programs(given, "maps", "indexing maps are of the fusions of HLO text")
+    if given.is_program:
+        raise Unsupported(
+            f"{given.name} is a program in StableHLO: indexing maps are of the fusions of HLO text",
+            stage="maps",
+            help=f"run, check, compile, explain and list take programs; with static sizes, optimize {given.name} -o OUT.hlo makes HLO text",
+        )
     module = read_module(given.source)
     found = dict[str, list[OperandRow]]()
     for view in map(view_of, kernel_sources(module, options.fusion)):

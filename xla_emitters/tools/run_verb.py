@@ -36,6 +36,7 @@ from xla_emitters.tools.verb_options import (
     add_max_memory,
     add_mixed_precision,
     add_sizes,
+    check_trace_format,
     compile_options,
     is_ptx,
     record_wanted,
@@ -140,6 +141,7 @@ def run(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     """Compiles once, then runs each pair of --inputs and --outputs in order; a bad pair ends the run."""
     refuse_second_reader("run", options.file, *(options.inputs or ()))
+    check_trace_format(options)
     options.no_reference = options.no_reference or options.reference_platform == ""
     options.print_ir_after_all = options.print_ir_after_all or options.v >= 5
     options.platform = {"gpu": "cuda"}.get(options.platform, options.platform)

@@ -158,7 +158,6 @@ def module_options(options: argparse.Namespace) -> CompileOptions:
 
 def _replacement(given: str) -> Replacement:
     """The value of a `--replace`. raises UsageError where it is not STAGE=FILE, or the file cannot be read"""
-    from xla_emitters.errors import UsageError
     from xla_emitters.pipelines.options import Replacement
     from xla_emitters.support.decoding import decoded
 
@@ -317,6 +316,12 @@ def add_trace_format(parser: argparse.ArgumentParser, what: str) -> None:
         default="json",
         help=f"chrome: --trace writes {what} for Perfetto and chrome://tracing",
     )
+
+
+def check_trace_format(options: argparse.Namespace) -> None:
+    """raises UsageError for the format of a trace that is not written"""
+    if options.trace_format == "chrome" and not (options.trace or getattr(options, "time_passes", False)):
+        raise UsageError("--trace-format chrome says how --trace writes", stage="usage", help="--trace OUT.json")
 
 
 def record_wanted(options: argparse.Namespace, otherwise: str) -> str:

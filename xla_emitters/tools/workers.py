@@ -19,7 +19,7 @@ from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from xla_emitters.support.forked import quietly
+from xla_emitters.support.forked import ending, quietly
 from xla_emitters.support.processes import POLL_SECONDS, OwnTime
 from xla_emitters.tools.terminal import progress
 
@@ -115,7 +115,7 @@ class _Process:
             return Done(name, None, f"took longer than {timeout_seconds:g} s")
         except (EOFError, OSError):
             self._process.join()
-            return Done(name, None, f"its process ended with {_signal(self._process.exitcode)}")
+            return Done(name, None, f"its process ended with {ending(self._process.exitcode)}")
         finally:
             if not self.goes_on:
                 self.end()
@@ -125,10 +125,6 @@ class _Process:
         self._process.kill()
         self._process.join()
         self.connection.close()
-
-
-def _signal(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
 def _work(connection: Connection, jobs: Sequence[NamedWork]) -> None:

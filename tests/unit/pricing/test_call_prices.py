@@ -11,7 +11,7 @@ from tools_here import SASS, needs
 import xla_emitters as xe
 from xla_emitters.device import device
 from xla_emitters.explore.compile import compile_text
-from xla_emitters.explore.cost.program_cost import work_of
+from xla_emitters.explore.cost.program_cost import CallAt, work_of
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pricing.call_prices import CallCost, price_call
 
@@ -167,7 +167,8 @@ PROGRAM = """module @m {
 
 def test_a_program_calls_at_its_sizes_with_the_precision_that_it_asks_for() -> None:
     program = compile_text(PROGRAM, "m.mlir")
-    (call,) = work_of(program, drawn_inputs(program, dict.fromkeys(program.symbols, 77), 0)).calls
+    work = work_of(program, drawn_inputs(program, dict.fromkeys(program.symbols, 77), 0))
+    (call,) = [step for step in work if isinstance(step, CallAt)]
     assert (call.name, call.operands[0], call.results) == ("gemm", ("f32", (77, 256)), (("f32", (77, 128)),))
     assert json.loads(call.config)["precision"] == "highest"
 

@@ -52,7 +52,9 @@ def test_a_directory_is_compared_to_its_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("answered")
-@pytest.mark.parametrize(("words", "code"), [(("--diff", "ptx"), 2), (("-o", "page.html"), 2), ((), 1)])
+@pytest.mark.parametrize(
+    ("words", "code"), [(("--diff", "ptx"), 2), (("--run",), 2), (("-o", "page.html"), 2), ((), 1)]
+)
 def test_a_directory_without_files_or_with_diff_is_refused(tmp_path: Path, words: tuple[str, ...], code: int) -> None:
     assert main(["compare", str(tmp_path), *words]) == code
 

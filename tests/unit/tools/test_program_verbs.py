@@ -245,10 +245,24 @@ def test_code_of_all_kernels_is_one_text() -> None:
         (["check", OUTER, "--blocks", "2"], "--blocks is for modules of HLO text"),
         (["compile", OUTER, "--tune", "price"], "--tune is for modules of HLO text"),
         (["compile", NEGATE, "--mixed-precision", "f16"], "--mixed-precision is for programs (StableHLO)"),
+        (["check", OUTER, "--devices", "4"], "--devices is for modules of HLO text"),
+        (["bisect", OUTER, "--devices", "4"], "--devices is for modules of HLO text"),
+        (["run", NEGATE, "--launch", "1x20"], "--launch is for PTX and LLVM IR"),
+        (["check", OUTER, "--tensor-map", "p0:f32[8],box=8"], "--tensor-map is for PTX and LLVM IR"),
     ],
 )
 def test_options_of_the_other_system_are_usage_errors(arguments: list[str], message: str) -> None:
     assert message in messages(2, *arguments)
+
+
+@pytest.mark.parametrize("verb", ["compile", "run", "cost"])
+def test_the_format_of_no_trace_is_refused_before_anything_is_done(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([verb, NEGATE, "--trace-format", "chrome"]) == 2
+    said = capsys.readouterr()
+    assert "--trace-format chrome says how --trace writes" in said.err
+    assert not said.out
 
 
 def test_verbs_of_modules_refuse_a_program_and_say_which_take_it() -> None:

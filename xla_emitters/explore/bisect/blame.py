@@ -192,15 +192,7 @@ def blamed_emission(
 
     result, index  the wrong element: number of the root, and index in it
     """
-    known = dict[str, list[Array]]()
-
-    def remembered(op: Any, operands: Sequence[Any], call: Any) -> Any:
-        value: Any = own_value(op, operands, call)
-        if isinstance(value, np.ndarray):
-            known.setdefault(op.instruction_name.data, []).append(cast(Array, value))
-        return cast(Any, value)
-
-    evaluate(computation, inputs, value_of=remembered)
+    known = _by_name(_values_in_order(computation, inputs, own_value))
     places = elements_needed(computation, result, index)
     made = defaultdict[str, list[tuple[Operation, Number]]](list)
     for op, numbers in computed:
@@ -420,11 +412,11 @@ def blamed_hlo(
     new = print_hlo(after, of_program=True)
     if before is None:
         return Blame(), element
-    values = _values_by_name(before, inputs, value_of)
+    values = _by_name(_values_in_order(entry_of(before), inputs, value_of))
     known = [array for arrays in values.values() for array in arrays]
     changed = [
         op
-        for op, array in _values_in_order(after, inputs, value_of)
+        for op, array in _values_in_order(entry_of(after), inputs, value_of)
         if not any(
             a.shape == array.shape and a.dtype == array.dtype and not differing(a, array).any()
             for a in values.get(op.instruction_name.data, known)
@@ -453,7 +445,9 @@ def _wrong_elements(results: Sequence[Array], wanted: Sequence[Array]) -> Any:
             yield Element(f"result {number}", index, str(right[index]), str(now[index]), str(right[index]))
 
 
-def _values_in_order(module: ModuleOp, inputs: Sequence[Array], value_of: ValueOf) -> list[tuple[HloOp, Array]]:
+def _values_in_order(
+    computation: ComputationOp, inputs: Sequence[Array], value_of: ValueOf
+) -> list[tuple[HloOp, Array]]:
     found = list[tuple[HloOp, Array]]()
 
     def remembered(op: Any, operands: Sequence[Any], call: Callable[..., Any]) -> Any:
@@ -462,12 +456,12 @@ def _values_in_order(module: ModuleOp, inputs: Sequence[Array], value_of: ValueO
             found.append((op, cast(Array, value)))
         return cast(Any, value)
 
-    evaluate(entry_of(module), inputs, value_of=remembered)
+    evaluate(computation, inputs, value_of=remembered)
     return found
 
 
-def _values_by_name(module: ModuleOp, inputs: Sequence[Array], value_of: ValueOf) -> dict[str, list[Array]]:
+def _by_name(values: Iterable[tuple[HloOp, Array]]) -> dict[str, list[Array]]:
     found = dict[str, list[Array]]()
-    for op, array in _values_in_order(module, inputs, value_of):
+    for op, array in values:
         found.setdefault(op.instruction_name.data, []).append(array)
     return found

@@ -124,6 +124,8 @@ class StageComparison:
     reaching   kernel number -> the arrays of its first launch, computed by the reference; see `reference_run`
     is_alone   whether the program is one kernel and nothing else
     any_order  sums may be in any order, not only in the order of XLA's kernel: kernels are chosen by price
+    evaluated       how often HLO was evaluated
+    problem_in_hlo  what is wrong with HLO that was read back, or that a pass has produced
     """
 
     any_order = False
@@ -141,8 +143,12 @@ class StageComparison:
         self.reaching = reaching
         self.how = how
         self.is_alone = is_alone
+        self.evaluated = 0
+        self.problem_in_hlo: Verdict | None = None
         self._kernels: list[KernelCheck] = []
-        self._hlo = _GraphComparison(self)
+        self._last_in_hlo = Verdict(True, "nothing executed")
+        self._text: str | None = None
+        self._is_selected = program.fusion is None
 
     @classmethod
     def of(
@@ -183,7 +189,7 @@ class StageComparison:
     def verdict(self, compiled: Program) -> Verdict:
         """The first wrong stage of the first wrong kernel; else, of several kernels or steps, the whole; else the last comparison."""
         own = tuple(kernel.verdict() for kernel in self._kernels)
-        before = self._hlo.problem
+        before = self.problem_in_hlo
         wrong = next((verdict for verdict in own if not verdict.ok), None)
         if before is not None:
             return before if self.is_alone else replace(before, kernels=own)
@@ -192,13 +198,13 @@ class StageComparison:
         if wrong is not None:
             details = [line for verdict in own if not verdict.ok for line in (verdict.summary, *verdict.details)]
             return Verdict(False, f"kernel {wrong.name}: {wrong.summary}", tuple(details[1:]), kernels=own)
-        counted = self._hlo.executed + max((kernel.executed for kernel in self._kernels), default=0)
+        counted = self.evaluated + max((kernel.executed for kernel in self._kernels), default=0)
         unit = "executions after passes" if self.how.stages == "passes" else "stage" if counted == 1 else "stages"
         if self.is_alone:
-            last = self._kernels[-1].last if self._kernels and self._kernels[-1].executed else self._hlo.last
+            last = self._kernels[-1].last if self._kernels and self._kernels[-1].executed else self._last_in_hlo
             return Verdict(True, f"ok  {counted} {unit}: {last.summary}")
         has_code = all(kernel.module is not None for kernel in self._kernels)
-        whole = self._whole(compiled) if has_code and compiled.steps else self._hlo.last
+        whole = self._whole(compiled) if has_code and compiled.steps else self._last_in_hlo
         if not whole.ok:
             return replace(whole, summary=f"each kernel is right by itself, but the whole {whole.summary}", kernels=own)
         kernels = f"{len(own)} kernel{'' if len(own) == 1 else 's'}"
@@ -233,10 +239,14 @@ class StageComparison:
         reference = self.reference
         read_back = parse_hlo(self.program.hlo, f"<{self.program.name}>")
         module = reference.computation.parent_op()
-        if module is not None and module.is_structurally_equivalent(read_back):
-            self._hlo.compare_text(reference.values)
-            return
-        self._hlo.compare_text(run_program(self.program, reference.inputs, "hlo"))
+        is_same = module is not None and module.is_structurally_equivalent(read_back)
+        results = reference.values if is_same else run_program(self.program, reference.inputs, "hlo")
+        self.evaluated += 1
+        self._last_in_hlo = reference.compare(results)
+        count = sum(int(np.count_nonzero(differing(a, b))) for a, b in zip(results, reference.values, strict=True))
+        if count:
+            summary = f"hlo: {count} elements change when the text is read back"
+            self.problem_in_hlo = Verdict(False, summary, self._last_in_hlo.details)
 
     @property
     def observed(self) -> Sequence[KernelCheck]:
@@ -264,65 +274,30 @@ class StageComparison:
         """The stages that LLVM makes, to execute."""
         return self.how.by_llvm(options.toolchain, self.is_alone and options.pipeline is None)
 
-    @property
-    def problem_in_hlo(self) -> Verdict | None:
-        """What is wrong with HLO that was read back, or that a pass has produced."""
-        return self._hlo.problem
-
-    @property
-    def evaluated(self) -> int:
-        """How often HLO was evaluated."""
-        return self._hlo.executed
-
     def graph_observer(self, name: str, stage: str | None, module: ModuleOp) -> None:
-        """Called by `compile_module` after each pass on HLO."""
-        self._hlo.observe(name, stage, module)
+        """Called by `compile_module` after each pass on HLO: evaluates ENTRY if the pass changed the module, and at the stage `graph` if
+        that was requested by name.
+
+        For a fusion that is compiled alone, inputs are available once a pass has reduced the module to that fusion.
+        """
+        self._is_selected |= name == SelectFusionPass.name
+        if self.problem_in_hlo is not None or not self._is_selected or not self.how.wants(stage):
+            return
+        text = print_hlo(module)
+        before, self._text = self._text or self.program.hlo, text
+        if stage == "hlo" or (text == before and self.how.stages in ("all", "passes")):
+            return
+        self.evaluated += 1
+        self._last_in_hlo = self.reference.compare(evaluate(entry_of(module), self.reference.inputs))
+        label = stage if stage is not None and self.how.stages != "passes" else name
+        if not self._last_in_hlo.ok:
+            self.problem_in_hlo = replace(self._last_in_hlo, summary=f"{label}: {self._last_in_hlo.summary}")
 
     def observer(self, planned: PlannedKernel) -> Observer:
         """Called by `compile_module` after each pass over one kernel."""
         kernel = KernelCheck(planned, self, self.reaching.get(len(self._kernels)))
         self._kernels.append(kernel)
         return kernel.observe
-
-
-class _GraphComparison:
-    """Evaluates ENTRY after passes on HLO."""
-
-    def __init__(self, whole: StageComparison) -> None:
-        self.whole = whole
-        self.executed = 0
-        self.problem: Verdict | None = None
-        self.last = Verdict(True, "nothing executed")
-        self._text: str | None = None
-        self._selected = whole.program.fusion is None
-
-    def compare_text(self, results: Sequence[Array]) -> None:
-        reference = self.whole.reference
-        self.executed += 1
-        count = sum(int(np.count_nonzero(differing(a, b))) for a, b in zip(results, reference.values, strict=True))
-        self.last = reference.compare(results)
-        if count:
-            self.problem = Verdict(False, f"hlo: {count} elements change when the text is read back", self.last.details)
-
-    def observe(self, name: str, stage: str | None, module: ModuleOp) -> None:
-        """Evaluates ENTRY if a pass changed the module, and at the stage `graph` if that was requested by name.
-
-        For a fusion that is compiled alone, inputs are available once a pass has reduced the module to that fusion.
-        """
-        self._selected |= name == SelectFusionPass.name
-        how = self.whole.how
-        if self.problem is not None or not self._selected or not how.wants(stage):
-            return
-        text = print_hlo(module)
-        before, self._text = self._text or self.whole.program.hlo, text
-        if stage == "hlo" or (text == before and how.stages in ("all", "passes")):
-            return
-        values = evaluate(entry_of(module), self.whole.reference.inputs)
-        self.executed += 1
-        self.last = self.whole.reference.compare(values)
-        label = stage if stage is not None and how.stages != "passes" else name
-        if not self.last.ok:
-            self.problem = replace(self.last, summary=f"{label}: {self.last.summary}")
 
 
 class KernelCheck:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,8 @@ from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.recorder import Observer
 from xla_emitters.pricing.price import MachineCode, machine_code_of
 from xla_emitters.pricing.sass import executed
+from xla_emitters.program import Kernel, LaunchDimensions
 from xla_emitters.rewrite.kernel_entry import sanitize
-from xla_emitters.settings import Toolchain
 
 
 @dataclass(frozen=True)
@@ -45,22 +46,14 @@ class XlaKernel:
     """
 
     name: str
-    grid: tuple[int, ...]
-    block: tuple[int, ...]
+    launch: LaunchDimensions
     shared_bytes: int
     log: XlaLog | None
     ptx: str
 
 
-@dataclass(frozen=True)
-class OurKernel:
-    """What was made of one kernel here; `passes` are names and the IR after each, "emit" first."""
-
-    name: str
-    grid: tuple[int, ...]
-    block: tuple[int, ...]
-    passes: tuple[tuple[str, ModuleOp], ...]
-    ptx: str
+OurKernel = tuple[Kernel, Sequence[tuple[str, ModuleOp]]]
+"""A kernel that was made here; its passes by name, "emit" first, each with the IR after it."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +78,6 @@ class KernelFigures:
     ptx_instructions: int
     ptx: str
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class KernelComparison:
@@ -99,12 +89,8 @@ class KernelComparison:
     xla: KernelFigures
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "passes": [row.to_json() for row in self.passes],
-            "ours": self.ours.to_json(),
-            "xla": self.xla.to_json(),
-        }
+        sides = {"ours": asdict(self.ours), "xla": asdict(self.xla)}
+        return {"name": self.name, "passes": [row.to_json() for row in self.passes], **sides}
 
 
 @dataclass(frozen=True)
@@ -122,13 +108,7 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, as docs/json.md says."""
-        return {
-            "name": self.name,
-            "target": self.target,
-            "kernels": [kernel.to_json() for kernel in self.kernels],
-            "only_ours": list(self.only_ours),
-            "only_xla": list(self.only_xla),
-        }
+        return {**vars(self), "kernels": [kernel.to_json() for kernel in self.kernels]}
 
 
 def compare(source: str | Path, options: CompileOptions | None = None) -> Comparison:
@@ -170,8 +150,9 @@ def read_dump(directory: Path) -> tuple[XlaKernel, ...]:
     for thunk in _THUNK.finditer(thunks):
         name, sizes = sanitize(thunk[1]), [int(size) for size in thunk.groups()[1:]]
         log = parse_log(logs[name], name) if name in logs else None
-        launch = tuple(sizes[:3]), tuple(sizes[3:6])
-        found[name] = XlaKernel(name, *launch, sizes[6], log, ptx.get(name, ""))
+        x, y, z, in_x, in_y, in_z, shared_bytes = sizes
+        launch = LaunchDimensions((x, y, z), (in_x, in_y, in_z))
+        found[name] = XlaKernel(name, launch, shared_bytes, log, ptx.get(name, ""))
     return tuple(found.values())
 
 
@@ -187,11 +168,16 @@ def _entries(ptx: str) -> list[str]:
 def compare_kernels(module: ModuleOp, options: CompileOptions, theirs: Sequence[XlaKernel]) -> Comparison:
     """Our kernels of a module that was read against XLA's of the same text: as XLA chooses them, unless the options say otherwise."""
     options = options if options.tune else replace(options, tune="xla")
-    ours = {kernel.name: kernel for kernel in compiled(module, options)}
+    ours = {made[0].name: made for made in compiled(module, options)}
     by_name = {kernel.name: kernel for kernel in theirs if kernel.ptx}
     both = same_kernels(ours, by_name)
-    codes = _Codes(options.toolchain)
-    kernels = tuple(_compared(ours[name], by_name[of_xla], codes) for name, of_xla in both.items())
+
+    @cache
+    def code_of(ptx: str, architecture: str) -> MachineCode:
+        """Of a text with several kernels once."""
+        return machine_code_of(ptx, architecture, options.toolchain)
+
+    kernels = tuple(_compared(ours[name], by_name[of_xla], code_of) for name, of_xla in both.items())
     only_ours = tuple(name for name in ours if name not in both)
     only_xla = tuple(name for name in by_name if name not in both.values()) if options.fusion is None else ()
     named = module.sym_name.data if module.sym_name else next(iter(ours), "module")
@@ -214,7 +200,7 @@ def same_kernels(ours: Iterable[str], theirs: Iterable[str]) -> dict[str, str]:
     return {name: found[name] for name in names if name in found}
 
 
-def compiled(module: ModuleOp, options: CompileOptions) -> tuple[OurKernel, ...]:
+def compiled(module: ModuleOp, options: CompileOptions) -> list[OurKernel]:
     """Our kernels, with the IR that each pass left."""
     kept: dict[str, list[tuple[str, ModuleOp]]] = {}
 
@@ -224,53 +210,32 @@ def compiled(module: ModuleOp, options: CompileOptions) -> tuple[OurKernel, ...]
 
     program = compile_module(module, replace(options, stage="ptx", record="none"), observers=keep)
     ends = {"xla-convert-ids-to-calls"}
-    return tuple(
-        OurKernel(
-            kernel.name,
-            kernel.launch.grid,
-            kernel.launch.block,
-            tuple((name, ir) for name, ir in kept.get(kernel.name, []) if name not in ends),
-            kernel.ptx,
-        )
+    return [
+        (kernel, [(name, ir) for name, ir in kept.get(kernel.name, []) if name not in ends])
         for kernel in program.kernels
-    )
+    ]
 
 
 # ---- machine code -----------------------------------------------------------------------------------------------------------------------
 
 
-class _Codes:
-    """Machine code of PTX texts, each assembled once."""
-
-    def __init__(self, toolchain: Toolchain) -> None:
-        self._toolchain = toolchain
-        self._made: dict[tuple[str, str], MachineCode] = {}
-
-    def of(self, ptx: str, architecture: str) -> MachineCode:
-        key = ptx, architecture
-        if key not in self._made:
-            self._made[key] = machine_code_of(ptx, architecture, self._toolchain)
-        return self._made[key]
-
-
-def _compared(ours: OurKernel, theirs: XlaKernel, codes: _Codes) -> KernelComparison:
-    target = re.search(r"^\.target (\w+)", theirs.ptx, re.MULTILINE)
+def _compared(ours: OurKernel, theirs: XlaKernel, code_of: Callable[[str, str], MachineCode]) -> KernelComparison:
+    (own, passes), target = ours, re.search(r"^\.target (\w+)", theirs.ptx, re.MULTILINE)
     assert target is not None
     return KernelComparison(
-        ours.name,
-        compare_passes(ours.passes, theirs.log) if theirs.log else (),
-        _code(ours.name, ours.grid, ours.block, 0, ours.ptx, codes.of(ours.ptx, target[1])),
-        _code(theirs.name, theirs.grid, theirs.block, theirs.shared_bytes, theirs.ptx, codes.of(theirs.ptx, target[1])),
+        own.name,
+        compare_passes(passes, theirs.log) if theirs.log else (),
+        _figures(own, 0, code_of(own.ptx, target[1])),
+        _figures(theirs, theirs.shared_bytes, code_of(theirs.ptx, target[1])),
     )
 
 
-def _code(
-    name: str, grid: tuple[int, ...], block: tuple[int, ...], dynamic_bytes: int, ptx: str, code: MachineCode
-) -> KernelFigures:
-    resources, counted, body = code.resources[name], executed(code.sass[name]), kernel_ptx(ptx, name)
+def _figures(kernel: Kernel | XlaKernel, dynamic_bytes: int, code: MachineCode) -> KernelFigures:
+    name = kernel.name
+    resources, counted, body = code.resources[name], executed(code.sass[name]), kernel_ptx(kernel.ptx, name)
     return KernelFigures(
-        grid=grid,
-        block=block,
+        grid=kernel.launch.grid,
+        block=kernel.launch.block,
         registers=resources.registers,
         instructions=counted.instructions,
         unknown_loops=counted.unknown_loops,

@@ -134,8 +134,8 @@ class ComparedFile:
 
 def files_text(rows: Sequence[ComparedFile]) -> str:
     """A row for each kernel of each file, totals, then the files that were not compared."""
-    titles = ["file", *_KINDS, "launch", "registers", "instructions", "ratio", "loads", "stores", "shared", "spilled"]
-    units = ["", *("passes" for _ in _KINDS), "", "", "a thread", "ours/XLA", "bytes", "bytes", "bytes", "bytes"]
+    titles = ["file", *VERDICTS, "launch", "registers", "instructions", "ratio", "loads", "stores", "shared", "spilled"]
+    units = ["", *("passes" for _ in VERDICTS), "", "", "a thread", "ours/XLA", "bytes", "bytes", "bytes", "bytes"]
     cells, total = [titles, units], Counter[str]()
     for row in rows:
         kernels = row.found.kernels if row.found else ()
@@ -144,7 +144,7 @@ def files_text(rows: Sequence[ComparedFile]) -> str:
             cells.append([name, *_summary(kernel)])
             total.update(_kinds(kernel))
     if len(cells) > 3:
-        cells.append(["all", *(str(total[kind]) for kind in _KINDS), *("" for _ in titles[len(_KINDS) + 1 :])])
+        cells.append(["all", *(str(total[kind]) for kind in VERDICTS), *("" for _ in titles[len(VERDICTS) + 1 :])])
     lines = aligned(cells, right=range(1, len(titles))) if len(cells) > 2 else []
     for row in rows:
         if row.found is None:
@@ -159,9 +159,6 @@ def files_text(rows: Sequence[ComparedFile]) -> str:
     return "\n".join(lines)
 
 
-_KINDS = VERDICTS
-
-
 def _kinds(kernel: KernelComparison) -> Counter[str]:
     return Counter(row.kind for row in kernel.passes if row.kind and row.changed)
 
@@ -169,7 +166,7 @@ def _kinds(kernel: KernelComparison) -> Counter[str]:
 def _summary(kernel: KernelComparison) -> list[str]:
     counts, ours, xla = _kinds(kernel), kernel.ours, kernel.xla
     return [
-        *(str(counts[kind]) if kernel.passes else "-" for kind in _KINDS),
+        *(str(counts[kind]) if kernel.passes else "-" for kind in VERDICTS),
         "same" if (ours.grid, ours.block) == (xla.grid, xla.block) else "other",
         _both(str(ours.registers), str(xla.registers)),
         _both(_instructions(ours), _instructions(xla)),

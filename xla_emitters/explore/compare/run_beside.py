@@ -20,6 +20,7 @@ import numpy as np
 from xla_emitters.dtypes import Array
 from xla_emitters.explore.check.module_stages import CheckOptions, KernelCheck, StageComparison
 from xla_emitters.explore.check.verdict import Verdict
+from xla_emitters.library import expect
 from xla_emitters.pipelines.compiler import compile_module, read_module, with_splits
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.program import Kernel, LaunchDimensions
@@ -123,12 +124,7 @@ def ulps_apart(one: Array, other: Array) -> int | None:
         return max((each for each in found if each is not None), default=None)
     if "float" not in one.dtype.name or np.isnan(one).any() or np.isnan(other).any():
         return None
-
-    def ordered(array: Array) -> Array:
-        bits = np.ascontiguousarray(array).view(f"i{array.itemsize}").astype(object)
-        return np.where(bits < 0, -(1 << 8 * array.itemsize - 1) - bits, bits)
-
-    return int(np.abs(ordered(one) - ordered(other)).max())
+    return int(expect.ulps_apart(one, other).max())
 
 
 def beside_text(rows: list[ResultRow]) -> str:

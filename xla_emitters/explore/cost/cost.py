@@ -32,7 +32,7 @@ from xla_emitters.pricing.model import KernelCost
 from xla_emitters.pricing.price import machine_code_of, price_kernel
 from xla_emitters.pricing.report import ProgramCost, report_text
 from xla_emitters.pricing.sass import counted_by_origin
-from xla_emitters.pricing.timeline import Timeline, timeline_of
+from xla_emitters.pricing.timeline import timeline_of
 from xla_emitters.program import Compiled, LibraryCall, Program
 from xla_emitters.program.steps import Branch, Call, Copy, Launch, Loop, weighted
 from xla_emitters.rewrite.kernel_entry import sanitize
@@ -190,36 +190,29 @@ def _cost_of(
     moves = {copy: each.time for copy, each in copies.items()}
     named = zip(program.calls, priced, strict=True)
     unpriced = [call.name for call, each in named if each is None and call.name not in WITHOUT_WORK]
-    found = ProgramCost(chip.name, (), tuple(calls), tuple(unpriced), is_estimate, program)
-    if not kept:
-        return program.name, replace(found, timeline=_timeline(program, (), priced, moves))
-    code = machine_code_of(program.code, chip.architecture, options.toolchain)
-    reached = {kernel.name: kernel for kernel in program.kernels}
-    if len(reached) < len(kept):
-        # A kernel without a launch.
-        kept = [(planned, lowered) for planned, lowered in kept if sanitize(planned.name) in reached]
-    kernels = [
-        replace(price_kernel(kernel, planned.view, lowered, chip, code, data), launches=launches[kernel.name])
-        for kernel, (planned, lowered) in zip(reached.values(), kept, strict=True)
-    ]
-    as_calls = {
-        kernel.name: products
-        for kernel, (planned, _) in zip(reached.values(), kept, strict=True)
-        if (products := tuple(_price_products(planned, chip)))
-    }
-    timeline = _timeline(program, kernels, priced, moves)
-    return program.name, replace(found, kernels=tuple(kernels), as_calls=as_calls, timeline=timeline)
-
-
-def _timeline(
-    program: Program,
-    kernels: Sequence[KernelCost],
-    calls: Sequence[CallCost | None],
-    copies: Mapping[Copy, float],
-) -> Timeline:
-    """When the steps of a module run."""
+    kernels, as_calls = list[KernelCost](), dict[str, tuple[CallCost, ...]]()
+    if kept:
+        code = machine_code_of(program.code, chip.architecture, options.toolchain)
+        reached = {kernel.name: kernel for kernel in program.kernels}
+        if len(reached) < len(kept):
+            # A kernel without a launch.
+            kept = [(planned, lowered) for planned, lowered in kept if sanitize(planned.name) in reached]
+        for kernel, (planned, lowered) in zip(reached.values(), kept, strict=True):
+            cost_of_one = price_kernel(kernel, planned.view, lowered, chip, code, data)
+            kernels.append(replace(cost_of_one, launches=launches[kernel.name]))
+            if products := tuple(_price_products(planned, chip)):
+                as_calls[kernel.name] = products
     times = {kernel.name: kernel.time for kernel in kernels}
-    return timeline_of(program.steps, program.calls, times, calls, copies)
+    return program.name, ProgramCost(
+        chip.name,
+        tuple(kernels),
+        tuple(calls),
+        tuple(unpriced),
+        is_estimate,
+        program,
+        as_calls=as_calls,
+        timeline=timeline_of(program.steps, program.calls, times, priced, moves),
+    )
 
 
 def _price_products(planned: PlannedKernel, chip: Device) -> Iterator[CallCost]:

@@ -24,7 +24,6 @@ from xla_emitters.dialects.hlo.dynamic_routines import DynamicConvOp
 from xla_emitters.dialects.hlo.library_calls import is_library_call, library_call_of
 from xla_emitters.dialects.lmhlo import BufferOp, tensor_of
 from xla_emitters.dtypes import Array, dtype_of
-from xla_emitters.lowering.toolchain.machine_code import EntryResources
 from xla_emitters.pipelines.lowerings import lowerings_of
 from xla_emitters.pipelines.program_inputs import drawn_inputs
 from xla_emitters.pricing.call_prices import CallCost, price_call
@@ -89,23 +88,8 @@ class CallAt:
     results: tuple[tuple[str, tuple[int, ...]], ...]
 
 
-@dataclass(frozen=True)
-class ProgramWork:
-    """What a run of a program gives the GPU to do, in order."""
-
-    steps: Sequence[LaunchAt | CallAt]
-
-    @property
-    def launches(self) -> list[LaunchAt]:
-        return [step for step in self.steps if isinstance(step, LaunchAt)]
-
-    @property
-    def calls(self) -> list[CallAt]:
-        return [step for step in self.steps if isinstance(step, CallAt)]
-
-
-def work_of(program: Program, inputs: Sequence[Any]) -> ProgramWork:
-    """The launches and library calls of a run on these arguments. raises like `Program.run`"""
+def work_of(program: Program, inputs: Sequence[Any]) -> list[LaunchAt | CallAt]:
+    """The launches and library calls of a run on these arguments, in order. raises like `Program.run`"""
     made = lowerings_of(program)
     looks_at_data = made.fused is not None and any(op.name in READS_OF_THE_HOST for op in made.fused.walk())
     steps = list[LaunchAt | CallAt]()
@@ -128,12 +112,12 @@ def work_of(program: Program, inputs: Sequence[Any]) -> ProgramWork:
         return call
 
     loaded.run_watched(made.checked(inputs), watch)
-    return ProgramWork(steps)
+    return steps
 
 
 def launches_of(program: Program, inputs: Sequence[Any]) -> list[LaunchAt]:
     """The launches of a run on these arguments, in order. raises like `Program.run`"""
-    return work_of(program, inputs).launches
+    return [step for step in work_of(program, inputs) if isinstance(step, LaunchAt)]
 
 
 def _call_at(op: BufferOp, made: HloOp, buffers: Sequence[Array]) -> CallAt:
@@ -157,12 +141,12 @@ def price_work(
     work = work_of(program, drawn_inputs(program, values, 0))
     calls = {
         at: replace(priced, launches=count)
-        for at, count in Counter(work.calls).items()
+        for at, count in Counter(step for step in work if isinstance(step, CallAt)).items()
         if (priced := price_call(at.name, at.instruction, json.loads(at.config), at.operands, at.results, chip))
     }
-    kernels = _price_launches(program, work.launches, chip)
+    kernels = _price_launches(program, [step for step in work if isinstance(step, LaunchAt)], chip)
     timeline, now = Timeline(), 0.0
-    for step in work.steps:
+    for step in work:
         cost = kernels[step.key] if isinstance(step, LaunchAt) else calls.get(step)
         if cost is not None:
             name = step.name if isinstance(step, LaunchAt) else step.instruction
@@ -181,30 +165,21 @@ def _price_launches(
     code = machine_code_of(
         lowering.ptx_of({launch.name for launch in launches}), chip.architecture, lowering.options.toolchain
     )
-    counts = dict[tuple[Any, ...], int]()
-    first = dict[tuple[Any, ...], LaunchAt]()
-    for launch in launches:
-        first.setdefault(launch.key, launch)
-        counts[launch.key] = counts.get(launch.key, 0) + 1
     kernels = dict[str, SizedKernel]()
     found = dict[tuple[Any, ...], KernelCost]()
-    for key, launch in first.items():
+    first = {launch.key: launch for launch in reversed(launches)}
+    for key, count in Counter(launch.key for launch in launches).items():
+        launch = first[key]
         if launch.name not in kernels:
             kernels[launch.name] = SizedKernel.of(lowering.lowered(launch.name))
-        found[key] = replace(price_launch(launch, kernels[launch.name], chip, code), launches=counts[key])
+        found[key] = replace(price_launch(launch, kernels[launch.name], chip, code), launches=count)
     return found
 
 
 def price_launch(at: LaunchAt, kernel: SizedKernel, chip: Device, code: MachineCode) -> KernelCost:
     """The cost of one launch. `kernel` is at the stage "llvm-dialect"."""
     resources = code.resources[at.name]
-    resources = EntryResources(
-        resources.name,
-        resources.registers,
-        resources.spill_bytes,
-        resources.shared_bytes + at.shared_bytes,
-        resources.stack_bytes,
-    )
+    resources = replace(resources, shared_bytes=resources.shared_bytes + at.shared_bytes)
     held = occupancy(chip, at.launch.threads, resources.registers, resources.shared_bytes)
     arrays: list[Array] = [value for value in at.arguments if isinstance(value, np.ndarray)]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import inspect
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial, update_wrapper
 from itertools import count
 from typing import Any, cast, overload
@@ -128,7 +128,10 @@ class Jitted:
         unknown = self._unknown.get(ranked)
         if unknown is None:
             return tuple(sizes)
-        return tuple(tuple(_sizes_known(*each)) for each in zip(sizes, unknown, strict=True))
+        return tuple(
+            tuple(None if is_unknown else size for size, is_unknown in zip(*each, strict=True))
+            for each in zip(sizes, unknown, strict=True)
+        )
 
     def _positional(self, names: tuple[str, ...]) -> Callable[..., Any]:
         """The function with positional arguments of these names alone: those of `from_jax` are."""
@@ -143,11 +146,6 @@ class Jitted:
             return self._function(*values[:places], **dict(zip(names[places:], values[places:], strict=True)))
 
         return cast("Callable[..., Any]", update_wrapper(call, self._function, assigned=("__name__",), updated=()))
-
-
-def _sizes_known(sizes: Sequence[int], unknown: Sequence[bool]) -> Iterator[int | None]:
-    for size, is_unknown in zip(sizes, unknown, strict=True):
-        yield None if is_unknown else size
 
 
 def _hashed(static: Mapping[int, Any]) -> Hashable:

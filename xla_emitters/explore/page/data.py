@@ -22,7 +22,6 @@ from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import gpu
 from xla_emitters.dtypes import dtype, dtype_of
 from xla_emitters.dynamic.sizes import sizes_of
-from xla_emitters.errors import XlaEmittersError
 from xla_emitters.explore.instruction_graph import fusion_graphs, instruction_graph
 from xla_emitters.explore.page.own_code import own_steps
 from xla_emitters.graph.entry import entry_of
@@ -283,7 +282,7 @@ def _kernel_data(kernel: Kernel, trace: Trace, chunks: Chunks) -> dict[str, Any]
         # The executor is loaded where there is something to run.
         from xla_emitters.explore.page.thread_accesses import launch_of, touched
 
-        found = _unless_refused(lambda: touched(launch_of(kernel), ir))
+        found = touched(launch_of(kernel), ir)
     arguments = [
         _argument(f"{a.kind} {a.index}", str(a.array), dtype(a.array.dtype).bits, a.array.shape, a.array.minor_to_major)
         for a in kernel.arguments
@@ -299,7 +298,7 @@ def _launch_data(kernel: LoweredKernel, launches: Sequence[LaunchAt], trace: Tra
         return {}
     from xla_emitters.explore.page.thread_accesses import touched  # imported here, as above
 
-    found = _unless_refused(lambda: touched(at, ir))
+    found = touched(at, ir)
     (function,) = (op for op in parse_ir(on_buffers).walk() if isinstance(op, gpu.FuncOp))
     arguments = list[dict[str, Any]]()
     for given, value in zip(function.body.blocks[0].args, at.arguments, strict=False):
@@ -322,13 +321,6 @@ def _of_launch(
 ) -> dict[str, Any]:
     named = [{"name": f"argument {number}", **each} for number, each in enumerate(arguments)]
     return {"launch": launch, "arguments": named, "threads": None if found is None else chunks.add_json(found)}
-
-
-def _unless_refused(run: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
-    try:
-        return run()
-    except XlaEmittersError:
-        return None
 
 
 def _recorded(trace: Trace, stage: str) -> str | None:

@@ -156,10 +156,10 @@ function drawFlow(box, step, text) {
   const stage = unit.steps[step].stage, blocks = flowBlocks(text.lines, stage), opened = (unit.openBlocks ||= new Set());
   if (!blocks.length) return void box.append(el("p", "none", "There is no function in this text."));
   if (blocks.length > MOST_NODES) return void box.append(el("p", "none", `${blocks.length} blocks are more than the ${MOST_NODES} that are drawn.`));
-  const help = (word, next) => helpFor(word, next, stage, opcodes), title = (line) => (text.sources[line] || []).map((name) => `%${unit.names[name]}`).join(", ");
+  const help = (word, next) => helpFor(word, next, stage, opcodes);
   const html = (line) => {
     const kin = chosen.from || chosen.names.size ? kinship(stage, text, line, []) : 0, own = chosen.from?.step === step && chosen.from.line === line;
-    return `<div class="l ${kin ? `kin${kin}` : ""} ${own ? "own" : ""}" data-line="${line}" title="${escaped(title(line))}">${coloured(text.lines[line].trim().replace(/\t/g, " "), help)}</div>`;
+    return `<div class="l ${kin ? `kin${kin}` : ""} ${own ? "own" : ""}" data-line="${line}" title="${escaped(sourcesOf(text, line))}">${coloured(text.lines[line].trim().replace(/\t/g, " "), help)}</div>`;
   };
   box.innerHTML = flowDrawing(blocks, text.lines, (n) => opened.has(`${step} ${n}`), html);
   restoreScroll(box);

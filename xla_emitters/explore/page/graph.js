@@ -142,12 +142,7 @@ function graphFrame(host, tools, step, isFlow) {
   const old = host.querySelector(".canvas"), box = el("div", "canvas");
   box.dataset.step = step;
   box.dataset.at = old && old.dataset.step === String(step) ? JSON.stringify([old.scrollLeft, old.scrollTop]) : "";
-  if (isFlow !== null) {
-    const flow = el("input"), label = el("label");
-    Object.assign(flow, { type: "checkbox", id: "flow", checked: isFlow, onchange: () => ((unit.showsFlow = flow.checked), drawGraph()) });
-    label.append(flow, " control flow");
-    tools.append(label);
-  }
+  if (isFlow !== null) tools.append(checkbox("flow", " control flow", isFlow, (isOn) => ((unit.showsFlow = isOn), drawGraph())));
   host.textContent = "";
   host.append(tools, box);
   markTimeline();

@@ -39,8 +39,11 @@ function coloured(text, help = () => undefined) {
   return out + escaped(text.slice(at));
 }
 
-// host: the scrolling element. lines: strings. row(number) -> {gutter, className, title, html}; number counts from 0.
+// host: the scrolling element. row(number) -> {gutter, className, title, html}; number counts from 0.
 class Listing {
+  step = -1; // of the unit, if its lines are shown
+  relight() {}
+
   constructor(host, count, widest, row, onPick) {
     Object.assign(this, { host, count, row });
     host.textContent = "";

@@ -34,9 +34,7 @@ async function stepText(n) {
     const [text, lines] = [await chunk(step.text), JSON.parse(await chunk(step.lines))];
     const isSass = step.stage === "sass";
     const rows = text.split("\n").map((row) => (isSass ? row.replace(/^\s+(\/\*[0-9a-f]+\*\/)\s+/, " $1 ") : row));
-    let widest = 0;
-    for (const row of rows) widest = Math.max(widest, row.length);
-    return { lines: rows, sources: lines.s, origins: lines.o, widest };
+    return { lines: rows, sources: lines.s, origins: lines.o, widest: widestOf(rows) };
   })();
   return step.loaded;
 }
@@ -47,6 +45,23 @@ const el = (tag, className, text) => {
   if (text !== undefined) made.textContent = text;
   return made;
 };
+
+function checkbox(id, text, checked, onChange) {
+  const label = el("label"), box = el("input");
+  Object.assign(box, { type: "checkbox", checked, id, onchange: () => onChange(box.checked) });
+  label.append(box, text);
+  return label;
+}
+
+// rows: [text, number]
+function choice(rows, chosenNumber, onChange) {
+  const select = el("select");
+  for (const [text, number] of rows) select.append(new Option(text, number, false, number === chosenNumber));
+  select.onchange = () => onChange(Number(select.value));
+  return select;
+}
+
+const widestOf = (lines) => lines.reduce((most, line) => Math.max(most, line.length), 0);
 const recorded = () => unit.steps.map((step, n) => n).filter((n) => unit.steps[n].text !== null);
 const label = (step) => (step.stage && step.stage !== step.name ? `${step.stage} (${step.name})` : step.name);
 const stageAt = (name) => unit.steps.findLastIndex((step) => step.stage === name && step.text !== null); // a replaced kernel is its stage
@@ -80,6 +95,8 @@ function chooseName(name) {
   if (number >= 0) chosen.names.add(number);
   relight(-1);
 }
+
+const sourcesOf = (text, line) => (text.sources[line] || []).map((name) => `%${unit.names[name]}`).join(", ");
 
 // 2: the line comes from the chosen op; 1: from the same HLO instruction; 0: neither.
 function kinship(stage, text, line, ptxOrigins) {
@@ -132,12 +149,8 @@ function frame() {
   const bar = el("header", "bar");
   bar.append(el("h1", "", index.title), el("span", "soft", index.target));
   if (index.units.length > 1) {
-    const select = el("select");
-    select.title = "kernel";
-    select.id = "units";
-    index.units.forEach((each, n) => select.append(new Option(each.idle ? `${each.name} (does not run)` : each.name, n, false, each === unit)));
-    select.onchange = () => open(Number(select.value));
-    bar.append(select);
+    const select = choice(index.units.map((each, n) => [each.idle ? `${each.name} (does not run)` : each.name, n]), index.units.indexOf(unit), open);
+    bar.append(Object.assign(select, { title: "kernel", id: "units" }));
   }
   const tabs = el("nav", "tabs");
   Object.entries(VIEWS).forEach(([key, text], n) => {
@@ -153,9 +166,9 @@ function frame() {
   const theme = el("button", "theme", "◐");
   theme.title = "dark or light";
   theme.onclick = () => {
-    const isDark = matchMedia("(prefers-color-scheme: dark)").matches !== ("theme" in document.documentElement.dataset);
-    if ("theme" in document.documentElement.dataset) delete document.documentElement.dataset.theme;
-    else document.documentElement.dataset.theme = isDark ? "light" : "dark";
+    const { dataset } = document.documentElement;
+    if ("theme" in dataset) delete dataset.theme;
+    else dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "light" : "dark";
   };
   const status = el("span", "status");
   status.id = "status";
@@ -194,11 +207,7 @@ function timeline() {
 function pick(n, isBefore) {
   if (view === "diff") {
     if (isBefore) diff.before = n;
-    else {
-      diff.after = n;
-      if (diff.before >= n) diff.before = recorded().filter((each) => each < n).at(-1) ?? n;
-      else diff.before = recorded().filter((each) => each < n).at(-1);
-    }
+    else Object.assign(diff, { after: n, before: recorded().filter((each) => each < n).at(-1) ?? n });
     diff.open = new Set();
     return show("diff");
   }
@@ -233,13 +242,7 @@ function closeListings() {
 }
 
 function stepSelect(value, onChange) {
-  const select = el("select");
-  for (const n of recorded()) {
-    const step = unit.steps[n];
-    select.append(new Option(`${label(step)}${step.changed ? "" : " ="}`, n, false, n === value));
-  }
-  select.onchange = () => onChange(Number(select.value));
-  return select;
+  return choice(recorded().map((n) => [`${label(unit.steps[n])}${unit.steps[n].changed ? "" : " ="}`, n]), value, onChange);
 }
 
 // ---- code -----------------------------------------------------------------------------------------------------------------------------
@@ -296,7 +299,6 @@ async function fill(n, place, body, marks, find) {
   const ptx = stage === "sass" && stageAt("ptx") >= 0 ? (await stepText(stageAt("ptx"))).origins : [];
   if (!body.isConnected) return;
   const help = (word, next) => helpFor(word, next, stage, opcodes);
-  const title = (line) => (text.sources[line] || []).map((name) => `%${unit.names[name]}`).join(", ");
   const listing = new Listing(
     body,
     text.lines.length,
@@ -304,7 +306,7 @@ async function fill(n, place, body, marks, find) {
     (line) => {
       const kin = chosen.from || chosen.names.size ? kinship(stage, text, line, ptx) : 0;
       const isOwn = chosen.from && chosen.from.step === n && chosen.from.line === line;
-      return { gutter: line + 1, className: `${kin ? `kin${kin}` : ""} ${isOwn ? "own" : ""}`, title: title(line), html: coloured(text.lines[line], help) };
+      return { gutter: line + 1, className: `${kin ? `kin${kin}` : ""} ${isOwn ? "own" : ""}`, title: sourcesOf(text, line), html: coloured(text.lines[line], help) };
     },
     (line) => choose(n, line),
   );
@@ -363,30 +365,22 @@ async function drawDiff() {
   const again = () => ((diff.open = new Set()), show("diff"));
   bar.append(stepSelect(diff.before, (n) => ((diff.before = n), again())), el("span", "", "→"), stepSelect(diff.after, (n) => ((diff.after = n), again())));
   const was = beforeChange();
-  if (was >= 0) {
-    const label = el("label"), old = el("input");
-    Object.assign(old, { type: "checkbox", checked: diff.old, id: "old", onchange: () => ((diff.old = old.checked), again()) });
-    label.append(old, " the step on the right, before the text was changed");
-    bar.append(label);
-  }
-  const plain = el("label"), box = el("input");
-  box.type = "checkbox";
-  box.checked = diff.plain;
-  box.onchange = () => ((diff.plain = box.checked), again());
-  plain.append(box, " names of values do not count");
+  if (was >= 0) bar.append(checkbox("old", " the step on the right, before the text was changed", diff.old, (isOn) => ((diff.old = isOn), again())));
   const counts = el("span", "soft");
-  bar.append(plain, counts);
+  bar.append(checkbox("plain", " names of values do not count", diff.plain, (isOn) => ((diff.plain = isOn), again())), counts);
   const body = el("div", "pane-body");
   body.tabIndex = 0;
   host.append(bar, body);
   const after = await stepText(diff.after), before = was >= 0 && diff.old ? oldText(was) : await stepText(diff.before);
   if (!body.isConnected) return;
-  const key = diff.plain ? (line) => line.replace(VALUE_NAME, "%") : (line) => line;
-  diff.rows = diffRows(before.lines, after.lines, key);
+  diff.rows = diffRows(before.lines, after.lines, lineKey());
   const gone = diff.rows.filter((row) => row.kind === "gone").length, come = diff.rows.filter((row) => row.kind === "come").length;
   counts.textContent = gone + come ? `− ${gone}  + ${come}` : "no difference";
   listDiff(body, Math.max(before.widest, after.widest));
 }
+
+// What two lines of a difference are compared by.
+const lineKey = () => (diff.plain ? (line) => line.replace(VALUE_NAME, "%") : (line) => line);
 
 // The step of the baseline that is the one on the right; -1: there is none.
 function beforeChange() {
@@ -398,7 +392,7 @@ function beforeChange() {
 
 function oldText(number) {
   const old = baseline.index.units.find((each) => each.name === unit.name), lines = baseline.texts[old.steps[number].text].split("\n");
-  return { lines, widest: lines.reduce((most, line) => Math.max(most, line.length), 0) };
+  return { lines, widest: widestOf(lines) };
 }
 
 // matched: a line of the text before that is marked, from 1; 0: none
@@ -423,8 +417,6 @@ function listDiff(body, widest, matched = 0) {
       body.scrollTop = top;
     },
   );
-  listing.step = -1;
-  listing.relight = () => {};
   listings.push(listing);
 }
 
@@ -442,19 +434,17 @@ async function drawThreads() {
   thread ||= { access: 0, block: 0, run: 0, lane: -1 };
   const tools = el("div", "tools"), body = el("div", "canvas");
   host.append(tools, body);
-  const access = el("select");
-  found.accesses.forEach((row, n) => {
+  const accesses = found.accesses.map((row, n) => {
     const argument = unit.arguments.find((one) => one.name === row.buffer);
     const what = argument ? `${argument.what} ${argument.type.replace(/^\w+ /, "")}` : row.buffer;
-    access.append(new Option(`${row.store ? "writes" : "reads"} ${row.bytes} bytes of ${what} (line ${row.line})`, n, false, n === thread.access));
+    return [`${row.store ? "writes" : "reads"} ${row.bytes} bytes of ${what} (line ${row.line})`, n];
   });
-  access.onchange = () => (Object.assign(thread, { access: Number(access.value), run: 0 }), drawAccess(found, tools, body));
-  const block = el("select");
-  found.blocks.forEach((number, n) => block.append(new Option(`block ${number}`, n, false, n === thread.block)));
-  block.onchange = () => ((thread.block = Number(block.value)), drawAccess(found, tools, body));
+  const change = (changes) => (Object.assign(thread, changes), drawAccess(found, tools, body));
+  const access = choice(accesses, thread.access, (n) => change({ access: n, run: 0 }));
+  const block = choice(found.blocks.map((number, n) => [`block ${number}`, n]), thread.block, (n) => change({ block: n }));
   const run = el("select");
   run.className = "run";
-  run.onchange = () => ((thread.run = Number(run.value)), drawAccess(found, tools, body));
+  run.onchange = () => change({ run: Number(run.value) });
   const jump = el("button", "", "its op in the code");
   jump.onclick = async () => {
     const at = stageAt("llvm-dialect");
@@ -674,11 +664,10 @@ async function drawSides(host, what, numbers) {
     body.tabIndex = 0;
     pane.append(el("div", "head", `${name}, ${what}`), body);
     host.append(pane);
-    const widest = lines.reduce((most, line) => Math.max(most, line.length), 0);
     const listing = new Listing(
       body,
       pairs.length,
-      widest,
+      widestOf(lines),
       (n) => {
         const cell = pairs[n][place];
         return cell
@@ -687,8 +676,6 @@ async function drawSides(host, what, numbers) {
       },
       () => {},
     );
-    listing.step = -1;
-    listing.relight = () => {};
     listings.push(listing);
     return body;
   });

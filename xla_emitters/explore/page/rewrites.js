@@ -46,9 +46,7 @@ async function drawRewrites() {
   const now = rewrite, { rows, texts: between } = await rewritesOf(now.step);
   if (view !== "rewrites" || rewrite !== now) return; // another was asked for meanwhile
   now.at = Math.min(now.at, rows.length - 1);
-  const select = el("select");
-  for (const n of steps) select.append(new Option(`${label(unit.steps[n])}`, n, false, n === now.step));
-  select.onchange = () => toRewrite(Number(select.value), 0);
+  const select = choice(steps.map((n) => [label(unit.steps[n]), n]), now.step, (n) => toRewrite(n, 0));
   const back = el("button", "", "◀"), on = el("button", "", "▶"), place = el("span", "place", `rewrite ${now.at + 1} of ${rows.length}`);
   Object.assign(back, { id: "back", title: "key ↑", disabled: now.at === 0, onclick: () => toRewrite(now.step, now.at - 1) });
   Object.assign(on, { id: "on", title: "key ↓", disabled: now.at === rows.length - 1, onclick: () => toRewrite(now.step, now.at + 1) });
@@ -76,11 +74,9 @@ async function drawRewrites() {
   host.append(tools, box);
   list.querySelector("tr.on").scrollIntoView({ block: "nearest" });
   const [before, after] = [between[now.at], between[now.at + 1]];
-  const key = diff.plain ? (line) => line.replace(VALUE_NAME, "%") : (line) => line;
-  diff.rows = diffRows(before, after, key);
+  diff.rows = diffRows(before, after, lineKey());
   diff.open = new Set();
-  const widest = [...before, ...after].reduce((most, line) => Math.max(most, line.length), 0);
-  listDiff(body, widest, rows[now.at].line);
+  listDiff(body, widestOf([...before, ...after]), rows[now.at].line);
   listings[0].show(folded(diff.rows, 3, diff.open).findIndex((row) => row.kind === "gone" || row.kind === "come"));
   address();
   markTimeline();

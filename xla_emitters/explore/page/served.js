@@ -166,13 +166,9 @@ function showAnswer(answer, part) {
     link.onclick = () => showThread(culprit);
     said.append(link);
   }
-  said.append(changed());
-}
-
-function changed() {
-  const link = el("button", "", "what changed");
-  link.onclick = () => show("diff");
-  return link;
+  const changed = el("button", "", "what changed");
+  changed.onclick = () => show("diff");
+  said.append(changed);
 }
 
 function showThread(culprit) {

@@ -90,10 +90,10 @@ def touched(at: LaunchAt, ir: str) -> dict[str, Any] | None:
         return None
     zeros = {key: np.zeros_like(value) for key, value in held.items()}
     arguments = [zeros.get(id(value), value) for value in at.arguments]
-    module = parse_ir(ir)
-    recorder = _Recorder({op: line + 1 for line, op in print_ir_with_lines(module)[1]})
     chosen = blocks_to_run(at.launch.blocks, BLOCKS) or list(range(at.launch.blocks))
     try:
+        module = parse_ir(ir)
+        recorder = _Recorder({op: line + 1 for line, op in print_ir_with_lines(module)[1]})
         SizedKernel.of(module)(at.launch, arguments, at.shared_bytes, [recorder], chosen)
     except XlaEmittersError:
         return None

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from xla_emitters.text.stablehlo.stablehlo_printer import print_stablehlo as print_stablehlo
 
 _HOMES = {"parse_stablehlo": "reader", "print_stablehlo": "stablehlo_printer"}
-__all__ = ["is_kernel_ir", "is_stablehlo", "may_exchange", "module_for_devices", "parse_stablehlo", "print_stablehlo"]
+__all__ = ["is_kernel_ir", "is_stablehlo", "module_for_devices", "parse_stablehlo", "print_stablehlo"]
 
 
 def __getattr__(name: str) -> Any:
@@ -62,11 +62,6 @@ _EXCHANGES = re.compile(
 )
 
 
-def may_exchange(text: str) -> bool:
-    """Whether a program may need other devices: it names an op that does."""
-    return is_stablehlo(text) and _EXCHANGES.search(text) is not None
-
-
 _ENTRY = re.compile(r"\b(?:xla\.entry|nvvm\.kernel)\b")
 
 
@@ -81,7 +76,7 @@ def is_kernel_ir(text: str) -> bool:
 
 def module_for_devices(text: str, file: str, entry: str = "") -> str | None:
     """The HLO text of a program for several devices; None for any other. raises as `for_devices.module_for_devices`"""
-    if not may_exchange(text):
+    if not is_stablehlo(text) or _EXCHANGES.search(text) is None:
         return None
     from xla_emitters.text.stablehlo import for_devices  # imported here: few programs need other devices
 

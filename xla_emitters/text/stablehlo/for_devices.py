@@ -39,7 +39,7 @@ _WHOLE_BESIDE = "a computation of each device beside others of the whole arrays 
 
 
 def module_for_devices(text: str, file: str, entry: str = "") -> str | None:
-    """The HLO text; None for a program that is for one device, or has unknown sizes. The room's face asks `may_exchange` first.
+    """The HLO text; None for a program that is for one device, or has unknown sizes. The names of their ops were found before.
 
     raises as `parse_stablehlo`; Unsupported for one that is still to be partitioned
     """

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -83,3 +84,7 @@ def test_units_in_the_last_place() -> None:
     assert ulps_apart(np.array([tiny, 1.0], np.float32), np.array([-tiny, 1.0], np.float32)) == 2
     assert ulps_apart(np.array([1.0]), np.array([np.nextafter(1.0, 2)])) == 1
     assert ulps_apart(np.array([1]), np.array([2])) is None
+    narrow = np.array(
+        [-0.5, 0.5], ml_dtypes.float4_e2m1fn
+    )  # four bits of a byte; between them are 0.0 and -0.0, one value
+    assert ulps_apart(narrow[:1], narrow[1:]) == 2
