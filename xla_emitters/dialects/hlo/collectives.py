@@ -154,8 +154,7 @@ def _permute_start(op: RuleOp) -> Attribute:
     """`(operands, results)`, then two numbers of context, which without slices may be absent."""
     permuted = _permuted(op)
     if is_sliced(op):
-        parts = [*op.types[:2], scalar("u32"), scalar("u32")]
-        return tuple_type([op.type_of(0), op.type_of(1), *parts[2:]])
+        return tuple_type([op.type_of(0), op.type_of(1), scalar("u32"), scalar("u32")])
     context = tuple_types(op.result.type)[2:]
     return tuple_type([as_operands(op), permuted, *(scalar("u32") for _ in context)])
 

@@ -28,11 +28,8 @@ from xla_emitters.dialects.hlo.base import (
     HloOp,
     RuleBroken,
     at_least,
-    expect_dimension,
-    expect_dimensions,
     fault,
     integers,
-    only_dimension,
 )
 from xla_emitters.dialects.hlo.convert import convert_array
 from xla_emitters.dialects.hlo.shape_ops import PadOp, broadcast_array, expect_filler, expect_one_per_dimension
@@ -145,7 +142,7 @@ class GetDimensionSizeOp(HloOp):
     dimensions = prop_def(DenseArrayBase)
 
     def verify_(self) -> None:
-        only_dimension(self, integers(self.dimensions), len(dims_of(self.operands[0])))
+        self.only_dimension(len(dims_of(self.operands[0])))
         self.expect_type(array_type(S32.ir_type, ()), "operands and attributes give")
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
@@ -167,7 +164,7 @@ class SetDimensionSizeOp(SizeOp):
 
     def verify_(self) -> None:
         operand = as_array(self.operands[0].type)
-        dimension = only_dimension(self, integers(self.dimensions), len(dims_of(operand)))
+        dimension = self.only_dimension(len(dims_of(operand)))
         self.expect_s32(1)
         bounds = list(size_bounds(operand))
         sizes = [UNBOUNDED if dim == dimension else size for dim, size in enumerate(dims_of(operand))]
@@ -253,7 +250,7 @@ class DynamicBroadcastInDimOp(SizeOp):
         self.expect_shape_operand(1)
         dimensions = integers(self.dimensions)
         expect_one_per_dimension(self, dimensions)
-        expect_dimensions(self, dimensions, len(dims_of(self.result)))
+        self.expect_dimensions(dimensions, len(dims_of(self.result)))
         self.inferred_dims()
 
     def _changes_size(self) -> RuleBroken:
@@ -296,7 +293,7 @@ class DynamicIotaOp(SizeOp):
 
     def verify_(self) -> None:
         self.expect_shape_operand(0)
-        expect_dimension(self, self.iota_dimension.value.data, len(dims_of(self.result)), "iota_dimension")
+        self.expect_dimension(self.iota_dimension.value.data, len(dims_of(self.result)), "iota_dimension")
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
         return [listed(s, 0, len(dims_of(self.result)))]
