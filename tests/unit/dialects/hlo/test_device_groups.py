@@ -168,3 +168,23 @@ ENTRY main { x = f32[8] parameter(0)
         devices_of(parse_hlo(text))
     assert raised.value.place is not None
     assert raised.value.place.line == 3
+
+
+@pytest.mark.parametrize(
+    ("header", "pair"),
+    [
+        ("num_partitions=10000000000", "{0,1}"),
+        ("replica_count=2000000, num_partitions=2000000", "{0,1}"),
+        ("replica_count=1", "{0,10000000000}"),
+    ],
+)
+def test_more_devices_than_there_can_be_are_refused_before_they_are_counted_up(header: str, pair: str) -> None:
+    module = parse_hlo(f"""HloModule m, {header}
+add {{ a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b) }}
+ENTRY main {{ x = f32[8] parameter(0)
+  p = f32[8] collective-permute(x), source_target_pairs={{{pair}}}
+  ROOT r = f32[8] all-reduce(p), replica_groups={{}}, to_apply=add }}""")
+    with pytest.raises(DataError, match="devices: at most 1048576 are possible"):
+        devices_of(module)
