@@ -396,13 +396,13 @@ class HloOp(PureOp):
         parser.parse_punctuation(":")
         ir_type = parser.parse_type()
         if isinstance(ir_type, FunctionType):
-            inputs, (result,) = ir_type.inputs.data, ir_type.outputs.data
+            inputs, results = ir_type.inputs.data, ir_type.outputs.data
         else:
-            inputs, result = (ir_type,) * len(operands), ir_type
+            inputs, results = (ir_type,) * len(operands), (ir_type,)
         known = cls.get_irdl_definition().properties
         return cls.create(
             operands=parser.resolve_operands(operands, inputs, start),
-            result_types=[result],
+            result_types=results,
             properties={key: value for key, value in found.items() if key in known},
             attributes={key: value for key, value in found.items() if key not in known},
         )
