@@ -55,7 +55,11 @@ from xdsl.utils.type import get_element_type_or_self
 
 from xla_emitters.dialects.completion import completed, completed_by, dialect_of
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.mlir.gpu_functions import *  # noqa: F403
+from xla_emitters.dialects.mlir.gpu_functions import FuncOp as FuncOp
+from xla_emitters.dialects.mlir.gpu_functions import LaunchOp as LaunchOp
+from xla_emitters.dialects.mlir.gpu_functions import ModuleOp as ModuleOp
+from xla_emitters.dialects.mlir.gpu_functions import ReturnOp as ReturnOp
+from xla_emitters.dialects.mlir.gpu_functions import TerminatorOp as TerminatorOp
 from xla_emitters.dialects.mlir.llvm.metadata import word_attribute
 from xla_emitters.dialects.mlir.op_rows import op_of_family, op_of_row
 from xla_emitters.dialects.op_definition import op_definition

@@ -58,7 +58,12 @@ from xla_emitters.dialects.completion import dialect_of
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.directives import Derived, DerivedRange
 from xla_emitters.dialects.mlir.op_rows import op_of_row
-from xla_emitters.dialects.mlir.vector_accesses import *  # noqa: F403
+from xla_emitters.dialects.mlir.vector_accesses import LoadOp as LoadOp
+from xla_emitters.dialects.mlir.vector_accesses import MaskedLoadOp as MaskedLoadOp
+from xla_emitters.dialects.mlir.vector_accesses import MaskedStoreOp as MaskedStoreOp
+from xla_emitters.dialects.mlir.vector_accesses import StoreOp as StoreOp
+from xla_emitters.dialects.mlir.vector_accesses import TransferReadOp as TransferReadOp
+from xla_emitters.dialects.mlir.vector_accesses import TransferWriteOp as TransferWriteOp
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import PureOp
 

@@ -22,11 +22,32 @@ from xdsl.ir import Attribute, Dialect, Operation
 from xla_emitters.dialects.completion import classes_among
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith
-from xla_emitters.dialects.xla_gpu.indexing_map import *  # noqa: F403
-from xla_emitters.dialects.xla_gpu.loops import *  # noqa: F403
-from xla_emitters.dialects.xla_gpu.pure_calls import *  # noqa: F403
-from xla_emitters.dialects.xla_gpu.tensors import *  # noqa: F403
-from xla_emitters.dialects.xla_gpu.tiles import *  # noqa: F403
+from xla_emitters.dialects.xla_gpu.indexing_map import IndexingMapAttr as IndexingMapAttr
+from xla_emitters.dialects.xla_gpu.loops import INDEX as INDEX
+from xla_emitters.dialects.xla_gpu.loops import INDUCTION_NAMES as INDUCTION_NAMES
+from xla_emitters.dialects.xla_gpu.loops import PACKED as PACKED
+from xla_emitters.dialects.xla_gpu.loops import ApplyIndexingOp as ApplyIndexingOp
+from xla_emitters.dialects.xla_gpu.loops import AtomicRMWOp as AtomicRMWOp
+from xla_emitters.dialects.xla_gpu.loops import LoopOp as LoopOp
+from xla_emitters.dialects.xla_gpu.loops import YieldOp as YieldOp
+from xla_emitters.dialects.xla_gpu.loops import parse_map as parse_map
+from xla_emitters.dialects.xla_gpu.loops import parse_operands as parse_operands
+from xla_emitters.dialects.xla_gpu.loops import print_values as print_values
+from xla_emitters.dialects.xla_gpu.pure_calls import PureCallOp as PureCallOp
+from xla_emitters.dialects.xla_gpu.pure_calls import ReduceOp as ReduceOp
+from xla_emitters.dialects.xla_gpu.pure_calls import ShuffleReduceOp as ShuffleReduceOp
+from xla_emitters.dialects.xla_gpu.tensors import AllocateSharedOp as AllocateSharedOp
+from xla_emitters.dialects.xla_gpu.tensors import GetDynamicDimSizeOp as GetDynamicDimSizeOp
+from xla_emitters.dialects.xla_gpu.tensors import PdlLaunchDependentsOp as PdlLaunchDependentsOp
+from xla_emitters.dialects.xla_gpu.tensors import PdlWaitOp as PdlWaitOp
+from xla_emitters.dialects.xla_gpu.tensors import PredicatedExtractOp as PredicatedExtractOp
+from xla_emitters.dialects.xla_gpu.tensors import PredicatedInsertOp as PredicatedInsertOp
+from xla_emitters.dialects.xla_gpu.tensors import SyncThreadsOp as SyncThreadsOp
+from xla_emitters.dialects.xla_gpu.tiles import IndexedVectorType as IndexedVectorType
+from xla_emitters.dialects.xla_gpu.tiles import InsertOp as InsertOp
+from xla_emitters.dialects.xla_gpu.tiles import LayoutAttr as LayoutAttr
+from xla_emitters.dialects.xla_gpu.tiles import MaterializeOp as MaterializeOp
+from xla_emitters.dialects.xla_gpu.tiles import MemorySpaceAttr as MemorySpaceAttr
 
 
 class _Constants(ConstantMaterializationInterface):
