@@ -359,10 +359,10 @@ class IRParser(Parser):
         return self._once(TYPE, self._read.types, super().parse_optional_type)
 
     def _parse_optional_integer_or_float_type(self) -> TypeAttribute | None:
-        start, found = self.pos, super()._parse_optional_integer_or_float_type()
-        if isinstance(found, IntegerType) and found.bitwidth > _MOST_BITS:
-            self.raise_error(f"an integer type has at most {_MOST_BITS} bits", start, self.pos)
-        return found
+        integer = self._builtin_integer_type_regex.match(self._current_token.text)
+        if integer and (len(integer[1]) > 20 or int(integer[1]) > _MOST_BITS):
+            self.raise_error(f"an integer type has at most {_MOST_BITS} bits")
+        return super()._parse_optional_integer_or_float_type()
 
     def parse_optional_dictionary_attr_dict(self) -> dict[str, Attribute]:
         return dict(self._once(DICTIONARY, self._read.dictionaries, super().parse_optional_dictionary_attr_dict))
