@@ -23,15 +23,8 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr
 from xdsl.irdl import opt_prop_def, prop_def, traits_def
 from xdsl.traits import MemoryWriteEffect
 
-from xla_emitters.dialects.hlo.base import (
-    Call,
-    HloOp,
-    RuleBroken,
-    at_least,
-    fault,
-    integers,
-)
-from xla_emitters.dialects.hlo.convert import convert_array
+from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken, at_least, fault, integers
+from xla_emitters.dialects.hlo.constant import counted_along
 from xla_emitters.dialects.hlo.shape_ops import PadOp, broadcast_array, expect_filler, expect_one_per_dimension
 from xla_emitters.dialects.hlo.shape_rule import MOST, UNKNOWN, Number, Shape, Sizing, as_int, padded
 from xla_emitters.dialects.hlo.sized import ValueSizing
@@ -112,9 +105,8 @@ class SizeOp(HloOp):
 
     def refuse_beyond_limit(self, sizes: Sequence[int]) -> None:
         """raises DataError for a result of these sizes that is larger than the limit on memory."""
-        from xla_emitters.support.limits import (
-            refuse_beyond_limit,
-        )  # only for runs: commands that compile start faster without it
+        # Imported here: commands that compile start faster without it.
+        from xla_emitters.support.limits import refuse_beyond_limit
 
         element = element_of(leaf_types(self.result.type)[-1])
         what = f"%{self.instruction_name.data} = {self.opcode}"
@@ -299,9 +291,7 @@ class DynamicIotaOp(SizeOp):
         return [listed(s, 0, len(dims_of(self.result)))]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
-        sizes, along = self.sizes_from(operands), self.iota_dimension.value.data
-        one = np.arange(sizes[along]).reshape([-1 if dim == along else 1 for dim in range(len(sizes))])
-        return np.broadcast_to(convert_array(one, dtype("s64"), element_of(self.result)), sizes).copy()
+        return counted_along(self.iota_dimension.value.data, self.sizes_from(operands), element_of(self.result))
 
 
 @op_definition
