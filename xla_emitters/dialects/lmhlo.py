@@ -70,7 +70,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.attributes import NONE, string
-from xla_emitters.dialects.hlo.base import HloOp, opcode_of
+from xla_emitters.dialects.hlo.base import HloOp, class_for, opcode_of, parse_values
 from xla_emitters.dialects.hlo.placement import DEVICE, GPU
 from xla_emitters.dialects.hlo.types import ArrayType, array_type, tuple_type
 from xla_emitters.dialects.op_definition import op_definition
@@ -171,8 +171,8 @@ class BufferOp(QuickOp):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         start = parser.pos
-        inputs = _parse_values(parser)
-        outputs = _parse_values(parser) if parser.parse_optional_punctuation("->") else []
+        inputs = parse_values(parser)
+        outputs = parse_values(parser) if parser.parse_optional_punctuation("->") else []
         found = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         types = parser.parse_function_type()
@@ -200,26 +200,13 @@ class BufferOp(QuickOp):
         printer.print_attribute(FunctionType.from_lists(*types))
 
 
-def _parse_values(parser: Parser) -> list[Any]:
-    found = parser.parse_optional_undelimited_comma_separated_list(
-        parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
-    )
-    return found or []
-
-
 def _class_of(hlo: type[HloOp]) -> type[BufferOp]:
     """The class on buffers for an `hlo` op's class."""
-    fields: dict[str, Any] = {
-        "__module__": __name__,
-        "__doc__": f"`{hlo.name}` on buffers.",
-        "__annotations__": {"HLO": ClassVar[type[HloOp]]},
-        "name": hlo.name.replace("hlo.", "lmhlo.", 1),
-        "HLO": hlo,
-    }
+    members: dict[str, Any] = {"__doc__": f"`{hlo.name}` on buffers.", "HLO": hlo}
     for name, definition in hlo.get_irdl_definition().properties.items():
         make = opt_prop_def if isinstance(definition, OptPropertyDef) else prop_def
-        fields[f"{name}_property"] = make(definition.constr, prop_name=name)
-    return op_definition(type(hlo.__name__, (BufferOp,), fields))
+        members[f"{name}_property"] = make(definition.constr, prop_name=name)
+    return class_for(BufferOp, opcode_of(hlo), __name__, members, "lmhlo")
 
 
 # Opcodes without a version on buffers: the structure around instructions, and those that the head excludes.

@@ -7,7 +7,7 @@
     ^0:                                         a block that is named by a number; xDSL reads only a branch to it
 
 Lines, types and dictionaries that its context has read before are not parsed again (`repeated_text.py`); the smallest steps take fewer
-calls than xDSL's.
+calls than xDSL's. An integer type of more bits than MLIR has is refused: xDSL computes the range of its values, which takes all memory.
 Source: xDSL, xdsl/parser; MLIR 22, builtin attributes.
 
 Tokens are read in fewer calls than xDSL's lexer makes:
@@ -165,6 +165,8 @@ class QuickLexer(MLIRLexer):
 _T = TypeVar("_T")
 _KINDS: dict[str, MLIRTokenKind] = dict(KIND_BY_PUNCTUATION_SPELLING)
 _HEXADECIMAL = ("0x", "0X")
+_MOST_BITS = (1 << 24) - 1
+"""Of an integer type, as in MLIR."""
 
 
 class _Number(AttrParser._TensorLiteralElement):
@@ -355,6 +357,12 @@ class IRParser(Parser):
 
     def parse_optional_type(self) -> TypeAttribute | None:
         return self._once(TYPE, self._read.types, super().parse_optional_type)
+
+    def _parse_optional_integer_or_float_type(self) -> TypeAttribute | None:
+        integer = self._builtin_integer_type_regex.match(self._current_token.text)
+        if integer and (len(integer[1]) > 20 or int(integer[1]) > _MOST_BITS):
+            self.raise_error(f"an integer type has at most {_MOST_BITS} bits")
+        return super()._parse_optional_integer_or_float_type()
 
     def parse_optional_dictionary_attr_dict(self) -> dict[str, Attribute]:
         return dict(self._once(DICTIONARY, self._read.dictionaries, super().parse_optional_dictionary_attr_dict))

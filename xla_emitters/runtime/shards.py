@@ -17,6 +17,7 @@ import numpy as np
 
 from xla_emitters.dialects.hlo.device_groups import numbers_of_iota
 from xla_emitters.dtypes import Array
+from xla_emitters.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -30,18 +31,24 @@ class Shards:
 
     @classmethod
     def parse(cls, text: str, rank: int, devices: int) -> Shards | None:
-        """The shards that `sharding=TEXT` means for an array of `rank` dimensions; None where each device has an array of its own."""
+        """The shards that `sharding=TEXT` means for an array of `rank` dimensions; None where each device has an array of its own.
+
+        raises DataError for a list of devices that is none
+        """
         text = text.strip().removeprefix("{").removesuffix("}").strip()
         if text == "replicated" or text.startswith("maximal"):
             return cls((1,) * rank, (0,) * devices)
         found = re.match(r"devices=\[([\d,]+)\](<=\[[\d,]+\](?:T\([\d,]+\))?|[\d,]+)", text)
         if found is None or "manual" in text:
             return None
-        sizes = [int(size) for size in found[1].split(",")]
-        if found[2].startswith("<="):
-            order = [int(device) for device in numbers_of_iota(f"[{found[1]}]{found[2]}").reshape(-1)]
-        else:
-            order = [int(device) for device in found[2].split(",")]
+        try:
+            sizes = _numbers(found[1])
+            if found[2].startswith("<="):
+                order = [int(device) for device in numbers_of_iota(f"[{found[1]}]{found[2]}").reshape(-1)]
+            else:
+                order = _numbers(found[2])
+        except ValueError as error:
+            raise DataError(f"sharding={{{text}}} names no devices: {error}", stage="arrays") from error
         copies = prod(sizes[rank:])
         if sorted(order) != list(range(devices)) or len(sizes) < rank:
             return None
@@ -67,3 +74,7 @@ class Shards:
         place = np.unravel_index(self.part[device], self.tiles) if self.tiles else ()
         sizes = [size // tiles for size, tiles in zip(shape, self.tiles, strict=True)]
         return tuple(slice(int(at) * size, (int(at) + 1) * size) for at, size in zip(place, sizes, strict=True))
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split(",")]

@@ -48,6 +48,16 @@ def test_a_block_has_one_place():
         parse_ir("func.func @f() {\n  cf.br ^0\n^0:\n  cf.br ^0\n^0:\n  return\n}")
 
 
+@pytest.mark.parametrize(
+    "text", ["0 : i16777216", "0 : ui322000000000", "dense<0> : tensor<4xi322000000000>", f"0 : i{'9' * 5000}"]
+)
+def test_integers_have_as_many_bits_as_those_of_mlir(text: str):
+    parse_ir("module attributes {value = 0 : i16777215} {}")
+    with pytest.raises(OurParseError, match="an integer type has at most 16777215 bits") as raised:
+        parse_ir(f"module attributes {{value = {text}}} {{}}")
+    assert raised.value.place is not None
+
+
 PIECES = (
     *KIND_BY_PUNCTUATION_SPELLING,
     *("%0", "%a.b-c$1", "%", "^bb0", "^", "!llvm.ptr", "!", "#loc1", "#0", "#"),

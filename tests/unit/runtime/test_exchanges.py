@@ -132,6 +132,7 @@ def test_slices_of_two_arrays(tmp_path: Path) -> None:
     [
         ("slice_sizes={{2,4}}", "slice_sizes={{2,4},{1,1}}", "slice_sizes= has 1 slices, as the starts have"),
         ("slice_sizes={{2,4}}", "slice_sizes={{9,4}}", "fits in \\[8, 6\\]"),
+        ("slice_sizes={{2,4}}", "slice_sizes={{-2,4}}", "fits in \\[8, 6\\]"),
         ("(s32[], s32[]) tuple(i, z)", "(s32[], s32[], s32[]) tuple(i, z, z)", "a number for each dimension"),
         ("{2,3}}", "{2,3},{0,3}}", "device 0 is a source of source_target_pairs= twice"),
         ("(x, y, from, to)", "(x, y, from)", "four operands"),

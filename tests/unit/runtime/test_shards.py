@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from xla_emitters.errors import DataError
 from xla_emitters.runtime.shards import Shards
 
 WHOLE = np.arange(32).reshape(4, 8)
@@ -42,3 +43,19 @@ def test_of_copies_that_differ_the_first_is_taken() -> None:
 )
 def test_what_says_nothing_of_parts(text: str) -> None:
     assert Shards.parse(text, 1, 4) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{devices=[0]<=[4]T(1)}",
+        "{devices=[4]<=[2,2]T(1)}",
+        "{devices=[4]<=[3]}",
+        "{devices=[,]0,1,2,3}",
+        "{devices=[4]0,,1,2}",
+        f"{{devices=[{'9' * 5000}]0,1,2,3}}",
+    ],
+)
+def test_a_list_of_devices_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(DataError, match="sharding="):
+        Shards.parse(text, 1, 4)

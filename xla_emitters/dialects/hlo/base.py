@@ -39,7 +39,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import prop_def, result_def, var_operand_def
-from xdsl.parser import Parser
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
@@ -56,7 +56,8 @@ from xla_emitters.dialects.hlo.types import (
     same_shape,
     type_text,
 )
-from xla_emitters.dialects.quick_op import PureOp
+from xla_emitters.dialects.op_definition import op_definition
+from xla_emitters.dialects.quick_op import PureOp, QuickOp
 from xla_emitters.errors import DataError, InternalError, Place, Unsupported
 
 Call: TypeAlias = Callable[[str, Sequence[Any]], Any]
@@ -69,6 +70,7 @@ EmitStep: TypeAlias = Callable[[Sequence[SSAValue], Sequence[SSAValue]], Sequenc
 """Emits one step of a loop: (the loops' variables, carried values) -> the next carried values."""
 
 OperationT = TypeVar("OperationT", bound=Operation)
+HloOpT = TypeVar("HloOpT", bound=QuickOp)
 
 
 class RuleBroken(VerifyException):
@@ -232,6 +234,28 @@ class HloOp(PureOp):
                 operand=0,
             )
 
+    def expect_dimensions(self, numbers: Sequence[int], rank: int) -> None:
+        """The numbers of the attribute `dimensions` must be different dimensions of an array of that rank."""
+        if not are_dimensions(numbers, rank):
+            raise RuleBroken(
+                f"dimensions={{{','.join(map(str, numbers))}}} of '{self.opcode}' are not different dimensions of an array of rank {rank}",
+                *(f"operand {number} is {type_text(operand.type)}" for number, operand in enumerate(self.operands)),
+                f"the result is {type_text(self.result.type)}",
+            )
+
+    def expect_dimension(self, dimension: int, rank: int, name: str = "dimensions") -> int:
+        """`dimension` must be one of an array of that rank; returns it."""
+        if not 0 <= dimension < rank:
+            raise RuleBroken(f"{name}={dimension} of '{self.opcode}' is not a dimension of an array of rank {rank}")
+        return dimension
+
+    def only_dimension(self, rank: int) -> int:
+        """The one number of the attribute `dimensions`, a dimension of an array of that rank."""
+        dimensions = integers(self.properties.get("dimensions"))
+        if len(dimensions) != 1:
+            raise RuleBroken(f"'{self.opcode}' has one number in dimensions=", f"it has {len(dimensions)}")
+        return self.expect_dimension(dimensions[0], rank)
+
     def expect_type(self, wanted: Attribute, why: str) -> None:
         """The result's type must be `wanted` but for its layout; `why` says where it comes from."""
         if not same_shape(self.result.type, wanted):
@@ -366,24 +390,19 @@ class HloOp(PureOp):
     def parse(cls, parser: Parser) -> Self:
         found = cls.parse_head(parser)
         start = parser.pos
-        operands = (
-            parser.parse_optional_undelimited_comma_separated_list(
-                parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
-            )
-            or []
-        )
+        operands = parse_values(parser)
         found |= cls.parse_tail(parser)
         found |= parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         ir_type = parser.parse_type()
         if isinstance(ir_type, FunctionType):
-            inputs, (result,) = ir_type.inputs.data, ir_type.outputs.data
+            inputs, results = ir_type.inputs.data, ir_type.outputs.data
         else:
-            inputs, result = (ir_type,) * len(operands), ir_type
+            inputs, results = (ir_type,) * len(operands), (ir_type,)
         known = cls.get_irdl_definition().properties
         return cls.create(
             operands=parser.resolve_operands(operands, inputs, start),
-            result_types=[result],
+            result_types=results,
             properties={key: value for key, value in found.items() if key in known},
             attributes={key: value for key, value in found.items() if key not in known},
         )
@@ -436,28 +455,28 @@ def owner_of(value: SSAValue) -> HloOp:
     return value.owner
 
 
-def expect_dimensions(op: HloOp, numbers: Sequence[int], rank: int) -> None:
-    """The numbers of the attribute `dimensions` must be different dimensions of an array of that rank."""
-    if not are_dimensions(numbers, rank):
-        raise RuleBroken(
-            f"dimensions={{{','.join(map(str, numbers))}}} of '{op.opcode}' are not different dimensions of an array of rank {rank}",
-            *(f"operand {number} is {type_text(operand.type)}" for number, operand in enumerate(op.operands)),
-            f"the result is {type_text(op.result.type)}",
-        )
+def class_for(
+    base: type[HloOpT], opcode: str, module: str, members: Mapping[str, Any], dialect: str = "hlo"
+) -> type[HloOpT]:
+    """The op class of a row in a table, as if written out in `module` with these members. Those in capitals are no fields."""
+    words = opcode.split("-")
+    namespace = {
+        "__module__": module,
+        "__doc__": f"HLO's `{opcode}`; see the rows of {module.rpartition('.')[2]}.",
+        "__annotations__": {name: ClassVar[Any] for name in members if name.isupper()},
+        "name": f"{dialect}.{'_'.join(words)}",
+        **members,
+    }
+    made: Any = type("".join(map(str.capitalize, words)) + "Op", (base,), namespace)
+    return op_definition(made)
 
 
-def expect_dimension(op: HloOp, dimension: int, rank: int, name: str = "dimensions") -> int:
-    """`dimension` must be one of an array of that rank; returns it."""
-    if not 0 <= dimension < rank:
-        raise RuleBroken(f"{name}={dimension} of '{op.opcode}' is not a dimension of an array of rank {rank}")
-    return dimension
-
-
-def only_dimension(op: HloOp, dimensions: Sequence[int], rank: int) -> int:
-    """The one number of `dimensions`, a dimension of an array of that rank."""
-    if len(dimensions) != 1:
-        raise RuleBroken(f"'{op.opcode}' has one number in dimensions=", f"it has {len(dimensions)}")
-    return expect_dimension(op, dimensions[0], rank)
+def parse_values(parser: Parser) -> list[UnresolvedOperand]:
+    """`%a, %b`, or nothing."""
+    found = parser.parse_optional_undelimited_comma_separated_list(
+        parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
+    )
+    return found or []
 
 
 def hint(op: HloOp) -> None:

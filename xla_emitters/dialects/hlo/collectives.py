@@ -90,8 +90,8 @@ def _all_gather_start(op: RuleOp) -> Attribute:
     return tuple_type([as_operands(op), one_or_tuple(gathered)])
 
 
-def _grouped(rule: Callable[[RuleOp], Attribute]) -> Callable[[RuleOp], Attribute]:
-    """`rule` for an op on groups of devices: no group is empty, and each of the devices 0, 1, 2 ... is in one group."""
+def _grouped(rule: Callable[[RuleOp], Attribute], *, of_some: bool = False) -> Callable[[RuleOp], Attribute]:
+    """`rule` for an op on groups of devices: no group is empty, and each of the devices 0, 1, 2 ... is in one, or at most one."""
 
     def result(op: RuleOp) -> Attribute:
         try:
@@ -99,11 +99,13 @@ def _grouped(rule: Callable[[RuleOp], Attribute]) -> Callable[[RuleOp], Attribut
         except (ValueError, ZeroDivisionError) as error:
             raise op.broken(f"replica_groups= of '{op.opcode}' is a list of devices", None, str(error)) from None
         devices = sorted(device for group in groups for device in group)
-        if not all(groups) or devices != list(range(len(devices))):
+        if of_some:
+            each, fits = "0 or more", len(set(devices)) == len(devices) and min(devices, default=0) >= 0
+        else:
+            each, fits = f"0 to {len(devices) - 1}", devices == list(range(len(devices)))
+        if not all(groups) or not fits:
             raise op.broken(
-                f"replica_groups= of '{op.opcode}' names each device once",
-                None,
-                f"of 0 to {len(devices) - 1}; no group is empty",
+                f"replica_groups= of '{op.opcode}' names each device once", None, f"of {each}; no group is empty"
             )
         return rule(op)
 
@@ -132,10 +134,12 @@ def _ragged_all_to_all(op: RuleOp) -> Attribute:
 
 
 def _pairs_are_valid(op: RuleOp, most: int) -> None:
-    """raises RuleBroken if a device sends or receives more than `most` times."""
+    """raises RuleBroken for what is no pair of devices, and if a device sends or receives more than `most` times."""
     numbers = pairs_said(op)
     if any(len(pair) != 2 for pair in numbers):
         raise op.broken("source_target_pairs= is a list of pairs")
+    if least := min((device for pair in numbers for device in pair if device < 0), default=0):
+        raise op.broken(f"source_target_pairs= names devices from 0 on, not {least}")
     for side, name in ((0, "source"), (1, "target")):
         devices = [pair[side] for pair in numbers]
         often = [device for device in devices if devices.count(device) > most]
@@ -154,8 +158,7 @@ def _permute_start(op: RuleOp) -> Attribute:
     """`(operands, results)`, then two numbers of context, which without slices may be absent."""
     permuted = _permuted(op)
     if is_sliced(op):
-        parts = [*op.types[:2], scalar("u32"), scalar("u32")]
-        return tuple_type([op.type_of(0), op.type_of(1), *parts[2:]])
+        return tuple_type([op.type_of(0), op.type_of(1), scalar("u32"), scalar("u32")])
     context = tuple_types(op.result.type)[2:]
     return tuple_type([as_operands(op), permuted, *(scalar("u32") for _ in context)])
 
@@ -229,7 +232,7 @@ ROWS: tuple[RuleRow, ...] = (
         optional=(*_GROUPS, "dimensions"),
         meaning=_exchanged,
     ),
-    RuleRow("collective-broadcast", _SOME, as_operands, optional=_GROUPS, meaning=_exchanged),
+    RuleRow("collective-broadcast", _SOME, _grouped(as_operands, of_some=True), optional=_GROUPS, meaning=_exchanged),
     RuleRow("collective-permute", _SOME, _permuted, **_PERMUTES),
     RuleRow("collective-permute-start", _SOME, _permute_start, **_PERMUTES),
     RuleRow("collective-permute-done", _ONE, element_of_tuple(1), meaning=_SECOND),

@@ -378,7 +378,9 @@ def _by_name(module: ModuleOp, name: str) -> ComputationOp | None:
     return found.get(name)
 
 
-_ALIAS = re.compile(r"\{([-\d, ]*)\}:\s*\((-?\d+),\s*\{([-\d, ]*)\}\)")
+_NUMBER = r"-?\d{1,9}"
+_INDEX = rf"\{{((?:{_NUMBER}(?:,{_NUMBER})*)?)\}}"
+_ALIAS = re.compile(rf"{_INDEX}:\(({_NUMBER}),{_INDEX}\)")
 
 
 def verify_aliasing(op: HloOp, aliasing: StringAttr | None) -> None:

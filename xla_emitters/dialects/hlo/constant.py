@@ -256,10 +256,7 @@ class IotaOp(HloOp):
             )
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
-        shape = dims_of(self.result)
-        one = np.arange(shape[self.dimension]).reshape([-1 if i == self.dimension else 1 for i in range(len(shape))])
-        element = element_of(self.result)
-        return np.broadcast_to(convert_array(one, dtype("s64"), element), shape).copy()
+        return counted_along(self.dimension, dims_of(self.result), element_of(self.result))
 
     def output_to_input(self) -> tuple[()]:
         return ()
@@ -269,6 +266,12 @@ class IotaOp(HloOp):
         held = dtype("s32" if dims_of(self.result)[self.dimension] <= 1 << 31 else "s64")
         index = e.insert(IndexCastUIOp(e.indices[self.dimension], held.storage_type)).result
         return (emit_convert(e, index, held, element_of(self.result)),)
+
+
+def counted_along(dimension: int, shape: Sequence[int], element: DType) -> Array:
+    """An array whose elements are their own indices in one dimension."""
+    one = np.arange(shape[dimension]).reshape([-1 if dim == dimension else 1 for dim in range(len(shape))])
+    return np.broadcast_to(convert_array(one, dtype("s64"), element), shape).copy()
 
 
 OPS: tuple[type[HloOp], ...] = (ConstantOp, IotaOp)

@@ -30,7 +30,7 @@ from xla_emitters.errors import DataError
 
 Groups = tuple[tuple[int, ...], ...]
 MOST_DEVICES = 1 << 20
-"""Of a list that is written as its shape: a longer one is a mistake."""
+"""Of a module, and of a list that is written as its shape: more are a mistake."""
 _OF_PARTITIONS = ("all-to-all", "ragged-all-to-all", "collective-broadcast", "collective-permute")
 """Prefixes of ops whose groups are of partitions if they have a channel."""
 
@@ -42,20 +42,27 @@ def device_counts(op: HloOp) -> tuple[int, int]:
 
 
 def counts_of(module: ModuleOp) -> tuple[int, int]:
-    """The numbers of replicas and of partitions that a module says it is for."""
+    """The numbers of replicas and of partitions that a module says it is for. raises DataError for more than MOST_DEVICES"""
 
     def count(*names: str) -> int:
         found = next((module.attributes[name] for name in names if name in module.attributes), None)
-        number = re.match(r"\d+", found.data) if isinstance(found, StringAttr) else None
+        number = re.match(r"\d{1,18}", found.data) if isinstance(found, StringAttr) else None
         return int(number[0]) if number else 1
 
-    return count("hlo.replica_count", "mhlo.num_replicas"), count("hlo.num_partitions", "mhlo.num_partitions")
+    counts = count("hlo.replica_count", "mhlo.num_replicas"), count("hlo.num_partitions", "mhlo.num_partitions")
+    _check_count(prod(counts))
+    return counts
+
+
+def _check_count(devices: int) -> None:
+    if devices > MOST_DEVICES:
+        raise DataError(f"the module is for {devices} devices: at most {MOST_DEVICES} are possible", stage="hlo")
 
 
 def devices_of(module: ModuleOp) -> int:
     """How many devices a module is for: what it says, or, where it does not, all that its groups name.
 
-    raises DataError for a group that names another device than those, and for groups that leave one out
+    raises DataError for a group that names another device than those, for groups that leave one out, and for more than MOST_DEVICES
     """
     replicas, partitions = counts_of(module)
     said, most = replicas * partitions, 1
@@ -78,6 +85,7 @@ def devices_of(module: ModuleOp) -> int:
                 stage="hlo",
                 place=written_at(op),
             )
+    _check_count(most)
     return max(said, most)
 
 

@@ -23,18 +23,8 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr
 from xdsl.irdl import opt_prop_def, prop_def, traits_def
 from xdsl.traits import MemoryWriteEffect
 
-from xla_emitters.dialects.hlo.base import (
-    Call,
-    HloOp,
-    RuleBroken,
-    at_least,
-    expect_dimension,
-    expect_dimensions,
-    fault,
-    integers,
-    only_dimension,
-)
-from xla_emitters.dialects.hlo.convert import convert_array
+from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken, at_least, fault, integers
+from xla_emitters.dialects.hlo.constant import counted_along
 from xla_emitters.dialects.hlo.shape_ops import PadOp, broadcast_array, expect_filler, expect_one_per_dimension
 from xla_emitters.dialects.hlo.shape_rule import MOST, UNKNOWN, Number, Shape, Sizing, as_int, padded
 from xla_emitters.dialects.hlo.sized import ValueSizing
@@ -115,9 +105,8 @@ class SizeOp(HloOp):
 
     def refuse_beyond_limit(self, sizes: Sequence[int]) -> None:
         """raises DataError for a result of these sizes that is larger than the limit on memory."""
-        from xla_emitters.support.limits import (
-            refuse_beyond_limit,
-        )  # only for runs: commands that compile start faster without it
+        # Imported here: commands that compile start faster without it.
+        from xla_emitters.support.limits import refuse_beyond_limit
 
         element = element_of(leaf_types(self.result.type)[-1])
         what = f"%{self.instruction_name.data} = {self.opcode}"
@@ -145,7 +134,7 @@ class GetDimensionSizeOp(HloOp):
     dimensions = prop_def(DenseArrayBase)
 
     def verify_(self) -> None:
-        only_dimension(self, integers(self.dimensions), len(dims_of(self.operands[0])))
+        self.only_dimension(len(dims_of(self.operands[0])))
         self.expect_type(array_type(S32.ir_type, ()), "operands and attributes give")
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
@@ -167,7 +156,7 @@ class SetDimensionSizeOp(SizeOp):
 
     def verify_(self) -> None:
         operand = as_array(self.operands[0].type)
-        dimension = only_dimension(self, integers(self.dimensions), len(dims_of(operand)))
+        dimension = self.only_dimension(len(dims_of(operand)))
         self.expect_s32(1)
         bounds = list(size_bounds(operand))
         sizes = [UNBOUNDED if dim == dimension else size for dim, size in enumerate(dims_of(operand))]
@@ -253,7 +242,7 @@ class DynamicBroadcastInDimOp(SizeOp):
         self.expect_shape_operand(1)
         dimensions = integers(self.dimensions)
         expect_one_per_dimension(self, dimensions)
-        expect_dimensions(self, dimensions, len(dims_of(self.result)))
+        self.expect_dimensions(dimensions, len(dims_of(self.result)))
         self.inferred_dims()
 
     def _changes_size(self) -> RuleBroken:
@@ -296,15 +285,13 @@ class DynamicIotaOp(SizeOp):
 
     def verify_(self) -> None:
         self.expect_shape_operand(0)
-        expect_dimension(self, self.iota_dimension.value.data, len(dims_of(self.result)), "iota_dimension")
+        self.expect_dimension(self.iota_dimension.value.data, len(dims_of(self.result)), "iota_dimension")
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
         return [listed(s, 0, len(dims_of(self.result)))]
 
     def evaluate(self, operands: Sequence[Any], call: Call) -> Array:
-        sizes, along = self.sizes_from(operands), self.iota_dimension.value.data
-        one = np.arange(sizes[along]).reshape([-1 if dim == along else 1 for dim in range(len(sizes))])
-        return np.broadcast_to(convert_array(one, dtype("s64"), element_of(self.result)), sizes).copy()
+        return counted_along(self.iota_dimension.value.data, self.sizes_from(operands), element_of(self.result))
 
 
 @op_definition

@@ -38,7 +38,7 @@ from xla_emitters.dialects.build import constant_index
 from xla_emitters.dialects.hlo import complex_meaning
 from xla_emitters.dialects.hlo import elementwise_code as code
 from xla_emitters.dialects.hlo import elementwise_meaning as meaning
-from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken
+from xla_emitters.dialects.hlo.base import Call, ElementContext, HloOp, RuleBroken, class_for
 from xla_emitters.dialects.hlo.convert import (
     at_least_f16,
     constant,
@@ -131,6 +131,11 @@ class ElementwiseRow:
     result: Callable[[DType], DType] = same_type
     deciding: int = 0
     scalars: tuple[int, ...] = ()
+
+    @property
+    def count(self) -> range:
+        """The only number of operands."""
+        return range(len(self.operands), len(self.operands) + 1)
 
 
 def _integer(signed: Code, unsigned: Code | None = None) -> dict[Kind, Code]:
@@ -767,21 +772,8 @@ class ReducePrecisionOp(ElementwiseOp):
         return (code.reduce_precision(e, self.deciding, *self.kept_bits, e.operand(0)),)
 
 
-def _class_of(row: ElementwiseRow) -> type[ElementwiseOp]:
-    words = row.opcode.split("-")
-    fields = {
-        "__module__": __name__,
-        "__doc__": f"HLO's `{row.opcode}`; see ROWS.",
-        "__annotations__": {"ROW": ClassVar[ElementwiseRow], "OPERANDS": ClassVar[range | None]},
-        "name": f"hlo.{'_'.join(words)}",
-        "ROW": row,
-        "OPERANDS": range(len(row.operands), len(row.operands) + 1),
-    }
-    return op_definition(type("".join(map(str.capitalize, words)) + "Op", (ElementwiseOp,), fields))
-
-
 OPS: tuple[type[HloOp], ...] = (
-    *map(_class_of, ROWS),
+    *(class_for(ElementwiseOp, row.opcode, __name__, {"ROW": row, "OPERANDS": row.count}) for row in ROWS),
     CopyOp,
     SelectOp,
     CompareOp,

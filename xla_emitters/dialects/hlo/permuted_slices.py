@@ -14,6 +14,7 @@ Source: xla/service/hlo_verifier.cc, CheckInplaceCollectivePermute and CheckDupl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase
 from xdsl.ir import Attribute
@@ -53,21 +54,20 @@ def slices_of(op: RuleOp) -> Slices:
         for array, slices in zip(arrays, found, strict=True):
             dims = dims_of(array)
             for each in slices:
-                if len(each) != len(dims) or any(size > dim >= 0 for size, dim in zip(each, dims, strict=True)):
+                if len(each) != len(dims) or any(
+                    size < 0 or size > dim >= 0 for size, dim in zip(each, dims, strict=True)
+                ):
                     raise op.broken(f"a slice {list(each)} of slice_sizes= fits in {list(dims)}")
     return found
 
 
 def sliced_bytes(op: RuleOp) -> int:
     """Bytes that a device sends."""
-    total = 0
-    for array, slices in zip(_arrays(op, 0), slices_of(op), strict=True):
-        for sizes in slices:
-            elements = 1
-            for size in sizes:
-                elements *= size
-            total += (elements * element_of(array).bits + 7) // 8
-    return total
+    return sum(
+        (prod(sizes) * element_of(array).bits + 7) // 8
+        for array, slices in zip(_arrays(op, 0), slices_of(op), strict=True)
+        for sizes in slices
+    )
 
 
 def _arrays(op: RuleOp, operand: int) -> Sequence[Attribute]:

@@ -29,7 +29,6 @@ from xla_emitters.dialects.hlo.base import (
     HloOp,
     RuleBroken,
     at_least,
-    expect_dimensions,
     integers,
 )
 from xla_emitters.dialects.hlo.called import fold, on_elements
@@ -154,7 +153,7 @@ class ReduceOp(ReducingOp):
     dimensions = prop_def(DenseArrayBase)
 
     def verify_attributes(self, rank: int) -> None:
-        expect_dimensions(self, integers(self.dimensions), rank)
+        self.expect_dimensions(integers(self.dimensions), rank)
 
     def reduced(self, s: Sizing, sizes: Shape) -> Shape:
         return [size for dim, size in enumerate(sizes) if dim not in integers(self.dimensions)]

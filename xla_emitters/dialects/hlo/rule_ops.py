@@ -21,7 +21,7 @@ from xdsl.irdl import opt_prop_def, prop_def, traits_def
 from xdsl.traits import MemoryWriteEffect
 
 from xla_emitters.dialects.hlo.backend_configs import shape_operands
-from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken, expect_dimension, integer, integers, only_dimension
+from xla_emitters.dialects.hlo.base import Call, HloOp, RuleBroken, class_for, integer, integers
 from xla_emitters.dialects.hlo.computation import Callee, CallingOp
 from xla_emitters.dialects.hlo.shape_rule import Shape, Sizing
 from xla_emitters.dialects.hlo.types import (
@@ -37,7 +37,6 @@ from xla_emitters.dialects.hlo.types import (
     type_text,
 )
 from xla_emitters.dialects.isa import isa
-from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dtypes import Kind, dtype
 from xla_emitters.support.late_dataclass import dataclass
 
@@ -160,14 +159,6 @@ class RuleOp(CallingOp):
             shown = " or ".join(kind.value for kind in kinds)
             raise self.broken(f"operand {operand} of '{self.opcode}' holds {shown} elements", operand)
 
-    def expect_dimension(self, dimension: int, rank: int, name: str = "dimensions") -> int:
-        """`dimension` must be one of an array of that rank; returns it."""
-        return expect_dimension(self, dimension, rank, name)
-
-    def only_dimension(self, rank: int) -> int:
-        """The one number of `dimensions`, a dimension of an array of that rank."""
-        return only_dimension(self, self.numbers("dimensions"), rank)
-
     def expect_word(self, name: str, allowed: Sequence[str]) -> None:
         """The attribute must be one of these words."""
         if self.word(name) not in allowed:
@@ -221,16 +212,7 @@ def element_of_tuple(number: int) -> Callable[[RuleOp], Attribute]:
 
 def class_of(row: RuleRow, module: str) -> type[RuleOp]:
     """The op class of a row, as if written out in `module`."""
-    words = row.opcode.split("-")
-    fields = {
-        "__module__": module,
-        "__doc__": f"HLO's `{row.opcode}`; see the rows of {module.rpartition('.')[2]}.",
-        "__annotations__": {
-            "ROW": ClassVar[RuleRow],
-            "OPERANDS": ClassVar[range | None],
-            "DEPENDS_ON_SIZES": ClassVar[bool],
-        },
-        "name": f"hlo.{'_'.join(words)}",
+    members = {
         "ROW": row,
         "OPERANDS": row.operands,
         "DEPENDS_ON_SIZES": row.static,
@@ -238,4 +220,4 @@ def class_of(row: RuleRow, module: str) -> type[RuleOp]:
         **{f"{name}_property": prop_def(Attribute, prop_name=name) for name in row.required},
         **{f"{name}_property": opt_prop_def(Attribute, prop_name=name) for name in row.optional},
     }
-    return op_definition(type("".join(map(str.capitalize, words)) + "Op", (RuleOp,), fields))
+    return class_for(RuleOp, row.opcode, module, members)

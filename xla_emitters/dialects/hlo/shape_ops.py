@@ -32,9 +32,7 @@ from xla_emitters.dialects.hlo.base import (
     HloOp,
     RuleBroken,
     at_least,
-    expect_dimensions,
     integers,
-    only_dimension,
 )
 from xla_emitters.dialects.hlo.shape_rule import UNKNOWN, Number, Shape, Sizing, padded, said
 from xla_emitters.dialects.hlo.types import (
@@ -107,7 +105,7 @@ class BroadcastOp(MoveOp):
     def verify_shape(self) -> None:
         result, dimensions = dims_of(self.result), integers(self.dimensions)
         expect_one_per_dimension(self, dimensions)
-        expect_dimensions(self, dimensions, len(result))
+        self.expect_dimensions(dimensions, len(result))
         if not same_dims(result, self.inferred_dims()):
             raise RuleBroken(
                 "broadcast changes a size",
@@ -256,7 +254,7 @@ class TransposeOp(MoveOp):
 
     def verify_shape(self) -> None:
         operand, permutation = dims_of(self.operands[0]), integers(self.dimensions)
-        expect_dimensions(self, permutation, len(operand))
+        self.expect_dimensions(permutation, len(operand))
         if len(permutation) != len(operand):
             raise RuleBroken(
                 f"transpose of {type_text(self.operands[0].type)} with {len(permutation)} dimensions",
@@ -331,7 +329,7 @@ class ReverseOp(MoveOp):
     dimensions = prop_def(DenseArrayBase)
 
     def verify_shape(self) -> None:
-        expect_dimensions(self, integers(self.dimensions), len(dims_of(self.operands[0])))
+        self.expect_dimensions(integers(self.dimensions), len(dims_of(self.operands[0])))
         self.expect_dims(self.inferred_dims(), "its operand has")
 
     def shapes(self, s: Sizing) -> Sequence[Shape]:
@@ -367,7 +365,7 @@ class ConcatenateOp(HloOp):
     def verify_(self) -> None:
         first = as_array(self.operands[0].type)
         rank = first.get_num_dims()
-        only_dimension(self, integers(self.dimensions), rank)
+        self.only_dimension(rank)
         for i, operand in enumerate(self.operands[1:], 1):
             other = as_array(operand.type)
             if other.get_num_dims() != rank or other.element_type != first.element_type:

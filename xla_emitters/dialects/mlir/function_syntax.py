@@ -10,15 +10,19 @@ Source: MLIR 22, function interfaces.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, StringAttr, SymbolRefAttr
 from xdsl.dialects.utils.format import print_func_argument, print_func_output
-from xdsl.ir import Attribute, BlockArgument, Region
+from xdsl.ir import Attribute, BlockArgument, Operation, Region
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.traits import SymbolTable
+from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.support.late_dataclass import dataclass
+
+FunctionT = TypeVar("FunctionT", bound=Operation)
 
 
 @dataclass
@@ -110,6 +114,19 @@ def _parse_outputs(parser: Parser) -> tuple[list[Attribute], list[dict[str, Attr
     if several is None:
         return [parser.parse_type()], []
     return [result_type for result_type, _ in several], [dictionary for _, dictionary in several]
+
+
+def called_function(op: Operation, name: SymbolRefAttr, kind: type[FunctionT], what: str) -> FunctionT | None:
+    """The function of that kind that `op` names; None if no module holds the op yet. raises VerifyException if there is none"""
+    holder: Operation | None = op
+    while holder is not None and not holder.has_trait(SymbolTable):
+        holder = holder.parent_op()
+    if holder is None:
+        return None
+    found = SymbolTable.lookup_symbol(holder, name)
+    if not isinstance(found, kind):
+        raise VerifyException(f"there is no {what} {name}")
+    return found
 
 
 def _attributes(dictionaries: Sequence[Mapping[str, Attribute]]) -> ArrayAttr[DictionaryAttr] | None:

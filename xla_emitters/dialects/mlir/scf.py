@@ -106,8 +106,10 @@ OpT = TypeVar("OpT", bound=Operation)
 
 def parse_types(parser: Parser) -> list[Attribute]:
     """`-> f32` or `-> (f32, i32)`, or nothing."""
-    if not parser.parse_optional_punctuation("->"):
-        return []
+    return _types_behind_arrow(parser) if parser.parse_optional_punctuation("->") else []
+
+
+def _types_behind_arrow(parser: Parser) -> list[Attribute]:
     types = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
     return list(types) if types is not None else [parser.parse_type()]
 
@@ -120,6 +122,30 @@ def print_types(types: Sequence[Attribute], printer: Printer) -> None:
         else:
             with printer.in_parens():
                 printer.print_list(types, printer.print_attribute)
+
+
+def parse_carried(parser: Parser, word: str) -> tuple[Sequence[SSAValue], list[Parser.Argument]]:
+    """`iter_args(%a = %x, %b = %y) -> (f32, i32)`, or nothing: the first values, and the body's arguments that carry them."""
+    start = parser.pos
+    pairs: list[tuple[Parser.UnresolvedArgument, UnresolvedOperand]] = []
+    types: list[Attribute] = []
+    if parser.parse_optional_keyword(word):
+        pairs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_assignment(parser))
+        parser.parse_punctuation("->")
+        types = _types_behind_arrow(parser)
+    inits = parser.resolve_operands([init for _, init in pairs], types, start)
+    return inits, [name.resolve(carried_type) for (name, _), carried_type in zip(pairs, types, strict=True)]
+
+
+def print_carried(printer: Printer, word: str, arguments: Sequence[BlockArgument], inits: Sequence[SSAValue]) -> None:
+    """The inverse of `parse_carried`."""
+    if not inits:
+        return
+    printer.print_string(f" {word}(")
+    printer.print_list(zip(arguments, inits, strict=True), lambda pair: print_assignment(printer, *pair))
+    printer.print_string(") -> (")
+    printer.print_list([init.type for init in inits], printer.print_attribute)
+    printer.print_string(")")
 
 
 def _with_block(region: Region) -> Region:
@@ -155,20 +181,11 @@ class ForOp(upstream.ForOp, QuickOp):
             parser.parse_keyword(word)
             bounds.append(parser.parse_unresolved_operand())
         start = parser.pos
-        carried: list[tuple[Parser.UnresolvedArgument, UnresolvedOperand]] = []
-        types: list[Attribute] = []
-        if parser.parse_optional_keyword("iter_args"):
-            carried = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_assignment(parser))
-            types = parse_types(parser)
-        inits = parser.resolve_operands([init for _, init in carried], types, start)
+        inits, carried = parse_carried(parser, "iter_args")
         counted = parser.parse_type() if parser.parse_optional_punctuation(":") else INDEX
-        operands = parser.resolve_operands(bounds, [counted] * 3, start)
-        arguments = [
-            variable.resolve(counted),
-            *(name.resolve(carried_type) for (name, _), carried_type in zip(carried, types, strict=True)),
-        ]
-        low, high, step = operands
-        op = cls(low, high, step, inits, _with_block(parser.parse_region(arguments)))
+        low, high, step = parser.resolve_operands(bounds, [counted] * 3, start)
+        body = _with_block(parser.parse_region([variable.resolve(counted), *carried]))
+        op = cls(low, high, step, inits, body)
         op.attributes |= parser.parse_optional_attr_dict()
         if is_unsigned:
             op.properties["unsignedCmp"] = UnitAttr()
@@ -182,12 +199,7 @@ class ForOp(upstream.ForOp, QuickOp):
         printer.print_ssa_value(self.ub)
         printer.print_string(" step ")
         printer.print_ssa_value(self.step)
-        if carried:
-            printer.print_string(" iter_args(")
-            printer.print_list(zip(carried, self.iter_args, strict=True), lambda pair: print_assignment(printer, *pair))
-            printer.print_string(") -> (")
-            printer.print_list([argument.type for argument in carried], printer.print_attribute)
-            printer.print_string(")")
+        print_carried(printer, "iter_args", carried, self.iter_args)
         if not isinstance(variable.type, IndexType):
             printer.print_string(" : ")
             printer.print_attribute(variable.type)
@@ -477,16 +489,8 @@ class ForallOp(QuickOp):
             upper = parse_index_list(parser)
             parser.parse_keyword("step")
             step = parse_index_list(parser)
-        shared: list[tuple[Parser.UnresolvedArgument, UnresolvedOperand]] = []
-        types: list[Attribute] = []
-        start = parser.pos
-        if parser.parse_optional_keyword("shared_outs") is not None:
-            shared = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_assignment(parser))
-            parser.parse_punctuation("->")
-            types = list(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type))
-        outputs = parser.resolve_operands([init for _, init in shared], types, start)
-        arguments = [name.resolve(argument_type) for (name, _), argument_type in zip(shared, types, strict=True)]
-        body = parser.parse_region((*ivs, *arguments))
+        outputs, shared = parse_carried(parser, "shared_outs")
+        body = parser.parse_region((*ivs, *shared))
         attributes = parser.parse_optional_attr_dict()
         if not isinstance(body.block.last_op, InParallelOp):
             body.block.add_op(InParallelOp())
@@ -506,14 +510,7 @@ class ForallOp(QuickOp):
             print_index_list(printer, self.dynamic_upper, self.static_upper)
             printer.print_string(" step ")
             print_index_list(printer, self.dynamic_step, self.static_step)
-        if self.outputs:
-            printer.print_string(" shared_outs(")
-            printer.print_list(
-                zip(self.shared_outs, self.outputs, strict=True), lambda pair: print_assignment(printer, *pair)
-            )
-            printer.print_string(") -> (")
-            printer.print_list(self.outputs.types, printer.print_attribute)
-            printer.print_string(")")
+        print_carried(printer, "shared_outs", self.shared_outs, self.outputs)
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False)
         printer.print_op_attributes(({"mapping": self.mapping} if self.mapping else {}) | self.attributes)

@@ -25,7 +25,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, VectorType
-from xdsl.dialects.utils import parse_assignment, print_assignment
 from xdsl.interfaces import HasCanonicalizationPatternsInterface, HasFolderInterface
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.irdl import (
@@ -64,6 +63,7 @@ from xla_emitters.dialects.attributes import unchecked
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir import arith
 from xla_emitters.dialects.mlir.directives import Derived
+from xla_emitters.dialects.mlir.scf import parse_carried, print_carried
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import PureOp, QuickOp, operands_of
 from xla_emitters.dialects.ranges import KnowsRanges
@@ -314,15 +314,7 @@ class LoopOp(QuickOp, KnowsRanges, HasCanonicalizationPatternsInterface):
                 start,
                 parser.pos,
             )
-        carried: list[tuple[Parser.UnresolvedArgument, UnresolvedOperand]] = []
-        types: list[Attribute] = []
-        start = parser.pos
-        if parser.parse_optional_keyword("iter_args"):
-            carried = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_assignment(parser))
-            parser.parse_punctuation("->")
-            types = list(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type))
-        inits = parser.resolve_operands([init for _, init in carried], types, start)
-        iter_args = [name.resolve(carried_type) for (name, _), carried_type in zip(carried, types, strict=True)]
+        inits, iter_args = parse_carried(parser, "iter_args")
         body = parser.parse_region((*ivs, *results, *iter_args))
         attributes = parser.parse_optional_attr_dict()
         dim_values = [parser.resolve_operand(dim, INDEX) for dim in dims]
@@ -339,15 +331,7 @@ class LoopOp(QuickOp, KnowsRanges, HasCanonicalizationPatternsInterface):
         print_values(printer, self.map_results, "()")
         printer.print_string(" in ")
         printer.print_attribute(self.indexing_map_attr)
-
-        if self.inits:
-            printer.print_string(" iter_args(")
-            printer.print_list(
-                zip(self.iter_args, self.inits, strict=True), lambda pair: print_assignment(printer, *pair)
-            )
-            printer.print_string(") -> (")
-            printer.print_list(self.inits.types, printer.print_attribute)
-            printer.print_string(")")
+        print_carried(printer, "iter_args", self.iter_args, self.inits)
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False)
         printer.print_op_attributes(self.attributes)

@@ -38,28 +38,16 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.traits import Pure, SymbolTable, SymbolUserOpInterface
+from xdsl.traits import Pure, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.attributes import symbol
 from xla_emitters.dialects.isa import isa
 from xla_emitters.dialects.mlir.directives import DerivedRange
+from xla_emitters.dialects.mlir.function_syntax import called_function
 from xla_emitters.dialects.op_definition import op_definition
 from xla_emitters.dialects.quick_op import QuickOp
 from xla_emitters.dialects.xla_gpu.loops import comma_separated
-
-
-def _function(op: Operation, name: SymbolRefAttr) -> upstream.FuncOp | None:
-    """The function that `op` names; None if no module holds the op yet."""
-    holder: Operation | None = op
-    while holder is not None and not holder.has_trait(SymbolTable):
-        holder = holder.parent_op()
-    if holder is None:
-        return None
-    found = SymbolTable.lookup_symbol(holder, name)
-    if not isinstance(found, upstream.FuncOp):
-        raise VerifyException(f"there is no function @{name.root_reference.data}")
-    return found
 
 
 def _verify_called(
@@ -82,7 +70,7 @@ class _CalleeIsFunc(SymbolUserOpInterface):
 
     def verify(self, op: Operation) -> None:
         assert isinstance(op, PureCallOp)
-        callee = _function(op, op.callee_attr)
+        callee = called_function(op, op.callee_attr, upstream.FuncOp, "function")
         if callee is not None:
             _verify_called(op.callee_attr, callee, op.operand_types, op.result_types)
 
@@ -123,7 +111,7 @@ class _CombinerFits(SymbolUserOpInterface):
 
     def verify(self, op: Operation) -> None:
         assert isinstance(op, ShuffleReduceOp | ReduceOp)
-        combiner = _function(op, op.combiner_attr)
+        combiner = called_function(op, op.combiner_attr, upstream.FuncOp, "function")
         if combiner is not None:
             types = op.combined_types
             _verify_called(op.combiner_attr, combiner, (*types, *types), types)

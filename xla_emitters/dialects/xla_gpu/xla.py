@@ -13,12 +13,11 @@ Source: docs/reference/1 section 0 "Spelling policy" and 1.1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from types import new_class
 from typing import Any, ClassVar
 
-from xdsl.dialects.builtin import IndexType, LocationAttr
-from xdsl.ir import Attribute, Block, Data, Dialect, Operation, Region, SSAValue
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Data, Dialect, Operation
 from xdsl.irdl import (
     irdl_attr_definition,
     prop_def,
@@ -97,26 +96,8 @@ def _spelling(op_type: type[Operation], name: str) -> type[Operation]:
     def parse(cls: type[Operation], parser: Parser) -> Operation:
         return op_type.parse(parser)
 
-    def create(
-        cls: type[Operation],
-        *,
-        operands: Sequence[SSAValue] = (),
-        result_types: Sequence[Attribute] = (),
-        properties: Mapping[str, Attribute] = {},
-        attributes: Mapping[str, Attribute] = {},
-        location: LocationAttr | None = None,
-        successors: Sequence[Block] = (),
-        regions: Sequence[Region] = (),
-    ) -> Operation:
-        return op_type.create(
-            operands=operands,
-            result_types=result_types,
-            properties=properties,
-            attributes=attributes,
-            location=location,
-            successors=successors,
-            regions=regions,
-        )
+    def create(cls: type[Operation], **given: Any) -> Operation:
+        return op_type.create(**given)
 
     members = {"name": name, "parse": classmethod(parse), "create": classmethod(create)}
     made: Any = new_class(

@@ -40,10 +40,11 @@ TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 STACK_TABLES = "hlo.stack_tables"
 """Attribute of a module: the text of these tables."""
 
-_ROW = re.compile(r'^\s*(\d+)\s+(?:"((?:[^"\\]|\\.)*)"|\{(.*)\})\s*$')
-_FIELD = re.compile(r"(\w+)=(\d+)")
-_FRAME_ID = re.compile(r"\bstack_frame_id=(\d+)")
-_SOURCE = re.compile(r'\bsource_file=("(?:[^"\\]|\\.)*")(?:\s+source_line=(\d+))?')
+_NUMBER = r"(\d{1,18})(?!\d)"
+_ROW = re.compile(rf'^\s*{_NUMBER}\s+(?:"((?:[^"\\]|\\.)*)"|\{{(.*)\}})\s*$')
+_FIELD = re.compile(rf"(\w+)={_NUMBER}")
+_FRAME_ID = re.compile(rf"\bstack_frame_id={_NUMBER}")
+_SOURCE = re.compile(rf'\bsource_file=("(?:[^"\\]|\\.)*")(?:\s+source_line={_NUMBER})?')
 _NOT_OWN = re.compile(
     r"[/\\](?:site-packages|dist-packages)[/\\]|[/\\]lib[/\\]python\d[\d.]*[/\\]|^<(?!ipython|stdin)", re.IGNORECASE
 )

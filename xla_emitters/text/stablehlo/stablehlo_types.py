@@ -65,10 +65,15 @@ def tensor_type(text: str) -> Attribute:
             if element.startswith(prefix):
                 raise _NoType(f"{what} are not taken: {text}", is_legal=True)
         raise _NoType(f"no element type '{element}'{nearest(element, ELEMENTS)}")
-    dims = [UNBOUNDED if size == "?" else int(size) for size in _SIZE.findall(sizes)]
-    if any(size >= 1 << 63 for size in dims):
-        raise _NoType("a size does not fit 64 bits")
+    dims = _numbers(sizes)
     return array_type(ir_type, dims, bounds=_bounds(encoding.strip(), dims, text))
+
+
+def _numbers(sizes: str) -> list[int]:
+    found = _SIZE.findall(sizes)
+    if any(len(size) > 20 for size in found) or any(int(size) >= 1 << 63 for size in found if size != "?"):
+        raise _NoType("a size does not fit 64 bits")
+    return [UNBOUNDED if size == "?" else int(size) for size in found]
 
 
 def _bounds(encoding: str, dims: list[int], text: str) -> list[int]:
@@ -78,7 +83,7 @@ def _bounds(encoding: str, dims: list[int], text: str) -> list[int]:
         raise _NoType(
             f"the encoding of {text} is not taken: sparse arrays and layouts are not supported", is_legal=True
         )
-    bounds = [UNBOUNDED if size == "?" else int(size) for size in _SIZE.findall(match[1] or match[2] or "")]
+    bounds = _numbers(match[1] or match[2] or "")
     if len(bounds) != len(dims) or any(
         bound != UNBOUNDED and size != UNBOUNDED for bound, size in zip(bounds, dims, strict=True)
     ):

@@ -7,11 +7,12 @@ from xdsl.dialects.builtin import FileLineColLoc, IntAttr, NameLoc, StringAttr, 
 from xdsl.traits import is_side_effect_free
 
 from xla_emitters.dialects.attributes import integer_array
+from xla_emitters.dialects.context import parse_ir
 from xla_emitters.dialects.hlo import HLO_OPS
 from xla_emitters.dialects.hlo.base import HloOp, integers, opcode_of, written_at
 from xla_emitters.dialects.hlo.computation import ParameterOp
 from xla_emitters.dialects.hlo.types import array_type
-from xla_emitters.errors import Unsupported
+from xla_emitters.errors import ParseError, Unsupported
 
 T = array_type(f32, (4,))
 
@@ -30,6 +31,16 @@ def test_an_ops_name_is_its_opcode_with_underscores(opcode: str):
 def test_the_value_is_named_after_the_instruction_where_mlir_allows():
     assert ParameterOp(0, T, "param_0.1").result.name_hint == "param_0.1"
     assert ParameterOp(0, T, "0 odd!").result.name_hint is None
+
+
+@pytest.mark.parametrize("results", ["()", "(tensor<4xf32>, tensor<4xf32>)"])
+def test_an_op_has_one_result(results: str):
+    with pytest.raises(ParseError, match=r"Operation has \d results, but was given 1 to bind"):
+        parse_ir(f"""hlo.computation @f {{
+  %x = hlo.parameter 0 {{name = "x"}} : tensor<4xf32>
+  %y = hlo.negate %x {{name = "y"}} : (tensor<4xf32>) -> {results}
+  hlo.return %y : tensor<4xf32>
+}}""")
 
 
 def test_operands_and_result_of_one_type_are_printed_once():

@@ -124,3 +124,25 @@ def test_a_map_applies_a_computation_of_scalars():
     parse_hlo(text.format("")).verify()
     with pytest.raises(VerifyError, match="parameter 0 of computation 'f' does not fit 'map'"):
         parse_hlo(text.format("4"))
+
+
+@pytest.mark.parametrize(
+    "text", ["{{0-1}: (0, {})}", "{{-}: (0, {})}", "{{}: (0, {1-})}", f"{{{{{'9' * 5000}}}: (0, {{}})}}"]
+)
+def test_an_aliasing_that_is_none_is_refused_with_its_place(text: str):
+    with pytest.raises(XlaEmittersError, match=r"is not an aliasing|9{20}") as raised:
+        parse_hlo(f"""HloModule m
+f {{ ROOT y = f32[4] parameter(0) }}
+ENTRY main {{ x = f32[4] parameter(0)
+  ROOT r = f32[4] fusion(x), kind=kLoop, calls=f, output_to_operand_aliasing={text} }}""")
+    assert raised.value.place is not None
+    assert raised.value.place.line == 4
+
+
+@pytest.mark.parametrize("text", ["{{}: (-1, {})}", "{{0}: (0, {})}", "{{-1}: (0, {})}", "{{}: (1, {})}"])
+def test_an_aliasing_of_arrays_that_are_not_there_is_refused(text: str):
+    with pytest.raises(XlaEmittersError, match="cannot share the memory of"):
+        parse_hlo(f"""HloModule m
+f {{ ROOT y = f32[4] parameter(0) }}
+ENTRY main {{ x = f32[4] parameter(0)
+  ROOT r = f32[4] fusion(x), kind=kLoop, calls=f, output_to_operand_aliasing={text} }}""")

@@ -131,6 +131,31 @@ def test_groups_that_are_none_are_refused_with_their_place(groups: str) -> None:
     assert raised.value.place is not None
 
 
+@pytest.mark.parametrize(
+    "groups",
+    ["{{0,1},{1,2}}", "{{0,-1}}", "{{}}", "[2,2]<=[3]", "mesh['x'=2] {'y'}", "mesh['x'=2], device_ids=(0,0) {'x'}"],
+)
+def test_groups_of_a_broadcast_that_are_none_are_refused_with_their_place(groups: str) -> None:
+    with pytest.raises(XlaEmittersError, match="replica_groups=") as raised:
+        op_of(f"f32[8] collective-broadcast(x), replica_groups={groups}", "")
+    assert raised.value.place is not None
+
+
+@pytest.mark.parametrize(("groups", "header"), [("{{2,0}}", R4), ("{{1,3},{2}}", R4), ("{}", R4)])
+def test_groups_of_a_broadcast_may_leave_devices_out(groups: str, header: str) -> None:
+    """They keep zeros, as in XLA."""
+    found = op_of(f"f32[8] collective-broadcast(x), replica_groups={groups}", header)
+    said = {"{{2,0}}": ((2, 0),), "{{1,3},{2}}": ((1, 3), (2,)), "{}": ((0, 1, 2, 3),)}
+    assert groups_of(found) == said[groups]
+
+
+@pytest.mark.parametrize("pairs", ["{{0,-1}}", "{{-2,0}}", "{{0,1},{1,-1}}"])
+def test_pairs_of_a_permute_name_devices(pairs: str) -> None:
+    with pytest.raises(XlaEmittersError, match="source_target_pairs= names devices") as raised:
+        op_of(f"f32[8] collective-permute(x), source_target_pairs={pairs}", R2P2)
+    assert raised.value.place is not None
+
+
 def test_a_group_beyond_what_the_module_is_for() -> None:
     text = """HloModule m, num_partitions=2
 ENTRY main { x = f32[8] parameter(0)
@@ -140,3 +165,23 @@ ENTRY main { x = f32[8] parameter(0)
     ) as raised:
         devices_of(parse_hlo(text))
     assert raised.value.place.line == 3
+
+
+@pytest.mark.parametrize(
+    ("header", "pair"),
+    [
+        ("num_partitions=10000000000", "{0,1}"),
+        ("replica_count=2000000, num_partitions=2000000", "{0,1}"),
+        ("replica_count=1", "{0,10000000000}"),
+    ],
+)
+def test_more_devices_than_there_can_be_are_refused_before_they_are_counted_up(header: str, pair: str) -> None:
+    module = parse_hlo(f"""HloModule m, {header}
+add {{ a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b) }}
+ENTRY main {{ x = f32[8] parameter(0)
+  p = f32[8] collective-permute(x), source_target_pairs={{{pair}}}
+  ROOT r = f32[8] all-reduce(p), replica_groups={{}}, to_apply=add }}""")
+    with pytest.raises(DataError, match="devices: at most 1048576 are possible"):
+        devices_of(module)

@@ -190,3 +190,33 @@ def test_call_sites_of_stablehlo_are_the_same_stacks() -> None:
     assert [(lines.shown(frame), count) for frame, count in lines.of([negate])] == [("train.py:22 in step", 1)]
     assert shown(module, "g") == [("train.py:40 in <module>", 0.5), ("train.py:22 in step", 0.5)]
     assert shown(parse_hlo(print_hlo(module), "m.hlo"), "g") == shown(module, "g")
+
+
+LONG = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("stack_frame_id=1", f"stack_frame_id={LONG}", "train.py:5"),
+        ("source_line=5", f"source_line={LONG}", "train.py:0"),
+        ("line=40", f"line={LONG}", "train.py:0"),
+        ("1 {file_name_id", f"{LONG} {{file_name_id", "train.py:5"),
+    ],
+)
+def test_a_number_of_thousands_of_digits_is_none(old: str, new: str, line: str) -> None:
+    """Python reads no more than 4300 digits."""
+    tables = """FileNames
+1 "/home/me/train.py"
+
+FileLocations
+1 {file_name_id=1 line=40}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+"""
+    frame = "" if "source_line" in old else "stack_frame_id=1"
+    metadata = f'{{source_file="/home/me/train.py" source_line=5 {frame}}}'
+    text = f"HloModule m\n\n{tables}\nENTRY main {{ x = f32[4] parameter(0)\n  ROOT n = f32[4] negate(x), metadata={metadata} }}\n"
+    module = parse_hlo(text.replace(old, new))
+    assert PythonLines(module).by_name(module)["n"] == line

@@ -44,6 +44,8 @@ def test_an_unknown_size_is_no_number_that_looks_known() -> None:
         ("tensor<*xf32>", Unsupported),
         ("tensor<4xq7>", ParseError),
         ("tensor<99999999999999999999xf32>", ParseError),
+        (f"tensor<{'9' * 5000}xf32>", ParseError),
+        (f"tensor<?xf32, #stablehlo.bounds<{'9' * 5000}>>", ParseError),
         ("tensor<4xf32, #stablehlo.bounds<8>>", ParseError),
         ("tensor<4xf32", ParseError),
         ("8", ParseError),

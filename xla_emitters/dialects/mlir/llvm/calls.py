@@ -46,12 +46,13 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import SymbolTable, SymbolUserOpInterface
+from xdsl.traits import SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from xla_emitters.dialects.attributes import symbol
 from xla_emitters.dialects.mlir.directives import numbered_word
-from xla_emitters.dialects.mlir.llvm.control import parse_typed_operands
+from xla_emitters.dialects.mlir.function_syntax import called_function
+from xla_emitters.dialects.mlir.llvm.control import parse_typed_operands, print_typed_operands
 from xla_emitters.dialects.mlir.llvm.function_ops import (
     C_CONVENTION,
     CALLING_CONVENTIONS,
@@ -114,10 +115,7 @@ def _print_bundles(printer: Printer, op: CallOp | CallIntrinsicOp | AssumeOp) ->
         tag, values = item
         printer.print_string_literal(tag)
         with printer.in_parens():
-            if values:
-                printer.print_list(values, printer.print_ssa_value)
-                printer.print_string(" : ")
-                printer.print_list([value.type for value in values], printer.print_attribute)
+            print_typed_operands(printer, values)
 
     printer.print_string(" ")
     with printer.in_square_brackets():
@@ -198,18 +196,8 @@ class _CalleeIsLLVMFunc(SymbolUserOpInterface):
 
     def verify(self, op: Operation) -> None:
         assert isinstance(op, CallOp)
-        if op.callee is None:
-            return
-        holder: Operation | None = op
-        while holder is not None and not holder.has_trait(SymbolTable):
-            holder = holder.parent_op()
-        if holder is None:
-            return
-        callee = SymbolTable.lookup_symbol(holder, op.callee)
-        if not isinstance(callee, FuncOp):
-            raise VerifyException(f"there is no llvm.func {op.callee}")
-        wanted = callee.function_type
-        if wanted.is_variadic:
+        callee = None if op.callee is None else called_function(op, op.callee, FuncOp, "llvm.func")
+        if callee is None or (wanted := callee.function_type).is_variadic:
             return
         outputs = () if isinstance(wanted.output, LLVMVoidType) else (wanted.output,)
         if op.args.types != wanted.inputs.data or op.result_types != outputs:

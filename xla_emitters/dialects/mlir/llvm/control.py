@@ -73,13 +73,19 @@ def parse_typed_operands(parser: Parser) -> list[SSAValue]:
     return list(values)
 
 
+def print_typed_operands(printer: Printer, values: Sequence[SSAValue]) -> None:
+    """`%x, %i : f32, i32`; nothing for no values."""
+    if values:
+        printer.print_list(values, printer.print_ssa_value)
+        printer.print_string(" : ")
+        printer.print_list([value.type for value in values], printer.print_attribute)
+
+
 def _print_way(printer: Printer, block: Block, values: Sequence[SSAValue]) -> None:
     printer.print_block_name(block)
     if values:
         with printer.in_parens():
-            printer.print_list(values, printer.print_ssa_value)
-            printer.print_string(" : ")
-            printer.print_list([value.type for value in values], printer.print_attribute)
+            print_typed_operands(printer, values)
 
 
 def _weights(weights: Sequence[int] | None) -> Attribute | None:
