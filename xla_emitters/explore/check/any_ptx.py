@@ -34,7 +34,7 @@ from xla_emitters.program import LaunchDimensions
 from xla_emitters.runtime.arrays import host_array
 from xla_emitters.runtime.simt.execute import RULES, Entry
 from xla_emitters.runtime.simt.follow import followed
-from xla_emitters.runtime.simt.memory import Watcher, address_of
+from xla_emitters.runtime.simt.memory import Memory, Watcher, address_of
 from xla_emitters.runtime.simt.raised_kernels import launch_attributes
 from xla_emitters.runtime.simt.sanitizer import Sanitizer
 from xla_emitters.support.limits import iteration_limit
@@ -118,6 +118,13 @@ def tensor_map_of(text: str) -> tuple[Place, TensorMap]:
         )
     except ValueError:
         raise UsageError(f"'{text}' is no tensor map", stage=STAGE, help=MAP_HELP) from None
+
+
+class _OtherUnwritten(Watcher):
+    """Nobody's bytes are others than they are without it: a result that depends on them changes."""
+
+    def begin(self, memory: Memory) -> None:
+        memory.unwritten ^= 0xFF
 
 
 class Raising(TypedDict):
@@ -312,10 +319,15 @@ class GivenKernel(ABC):
         expected  (arrays afterwards) -> what is wrong with them, or ""
         how       other arguments of `run`
         """
-        chosen = blocks_to_run(launch.blocks, blocks)
-        watchers = [Sanitizer()] if sanitize else []
+        chosen, sanitizer = blocks_to_run(launch.blocks, blocks), Sanitizer(keeps_unwritten=True)
+        watchers = [sanitizer] if sanitize else []
         try:
             after = self.run(arrays, launch, watchers=watchers, blocks=chosen, **how)
+            if sanitizer.unwritten is not None:
+                other = self.run(arrays, launch, watchers=[_OtherUnwritten()], blocks=chosen, **how)
+                if any(after[place].tobytes() != other[place].tobytes() for place in after):
+                    self._place(sanitizer.unwritten)
+                    raise sanitizer.unwritten
         except ExecutionError as error:
             return Verdict(False, error.message, tuple(error.render().splitlines()))
         if expected is not None and (wrong := expected(after)):

@@ -245,6 +245,7 @@ class Memory:
     cluster      blocks of a cluster; those of one are neighbours in `blocks`
     exited       lanes that have ended
     tensor       what blocks have of tensor memory, once they have any
+    unwritten    what each byte of shared and private memory is that nobody wrote
     """
 
     launch: LaunchDimensions
@@ -262,6 +263,7 @@ class Memory:
     cluster: int = 1
     exited: Array | None = None
     tensor: Any = None
+    unwritten: int = UNWRITTEN
 
     def tell(self, event: Callable[Concatenate[Any, Memory, P], None], *about: P.args, **how: P.kwargs) -> None:
         """Calls a method of all watchers."""
@@ -273,7 +275,7 @@ class Memory:
         return self._add(name, Space.GLOBAL, data, data.size, alignment, None, writable)
 
     def allocate(self, name: str, space: Space, size: int, alignment: int) -> Buffer:
-        """A fresh shared or private buffer of `size` bytes for each block or thread, filled with `UNWRITTEN`."""
+        """A fresh shared or private buffer of `size` bytes for each block or thread, filled with `unwritten`."""
         blocks, threads = len(self.blocks), self.launch.threads
         if space in OF_BLOCK:
             stride = -(-size // 16) * 16
@@ -285,14 +287,14 @@ class Memory:
             owners = f"{blocks * threads} threads" if space is Space.PRIVATE else f"{blocks} blocks"
             raise ExecutionError(f"{name} takes {total} bytes in {owners}, more than {MOST_BYTES}", stage="simt")
         # Few columns of tensor memory are allocated: the others take no memory.
-        data = np.empty(total, np.uint8) if space is Space.TENSOR else np.full(total, UNWRITTEN, np.uint8)
+        data = np.empty(total, np.uint8) if space is Space.TENSOR else np.full(total, self.unwritten, np.uint8)
         return self._add(name, space, data, size, alignment, origin, True, stride)
 
     def allocate_in_call(self, name: str, size: int, alignment: int) -> Buffer:
         """A private buffer until `end_call`: one of a call before, if there is one of this size and alignment."""
         if unused := self.unused.get((size, alignment)):
             buffer = unused.pop()
-            buffer.data.fill(UNWRITTEN)
+            buffer.data.fill(self.unwritten)
         else:
             buffer = self.allocate(name, Space.PRIVATE, size, alignment)
         self.frames.append(((size, alignment), buffer))

@@ -196,8 +196,9 @@ def _cells_of(
         column, columns = scale * column, (2 * columns[:, None] + np.arange(2)).reshape(-1)
         lanes = lanes.repeat(2)
     lane, column = (np.tile(each, machine.launch.threads // WARP_SIZE) for each in (lane, column))
-    lane, column = lane + (place >> 16 & 0xFFFF), column + (place & 0xFFFF)
-    quarter = 32 * (warp_numbers(machine) % 4)
+    quarter, first = 32 * (warp_numbers(machine) % 4), place >> 16 & 0xFFFF
+    # Lanes below 32 are counted from the warp's own first one: decision 34.
+    lane, column = lane + first + np.where(first < 32, quarter, 0), column + (place & 0xFFFF)
     is_other = (lane < quarter) | (lane + int(lanes.max()) >= quarter + 32)
     machine.refuse(op, is_other, "accesses lanes of tensor memory that are another warp's")
     for row, thread in leaders:

@@ -9,7 +9,8 @@
 
 A race: two threads access one byte, at least one of them writes, they are not both atomic, and nothing orders them. Atomic are two
 accesses to each other if they are of the same bytes, and the scope of each has the other's thread. A barrier orders the
-threads of a block. Writing the same value is a race too, but in one instruction of one block: compilers have all threads store one value.
+threads of a block. Writing the same value is a race too, but in one instruction of one block: compilers have all threads store one value;
+and in PTX's shared memory, where a tile's last row is stored again for each row that is outside.
 Sub-byte elements are packed behind pointers: neighbours share a byte, so that only atomic updates of them are free of races.
 
 Each buffer has shadows: for each unit of memory (the greatest size that divides all accesses) the stamp of its last writer, of its
@@ -49,7 +50,7 @@ from xla_emitters.dialects.locations import place_of
 from xla_emitters.dialects.mlir import llvm
 from xla_emitters.dialects.mlir.nvvm_async import CpAsyncOp
 from xla_emitters.dtypes import Array
-from xla_emitters.errors import Unsupported
+from xla_emitters.errors import ExecutionError, Unsupported
 from xla_emitters.runtime.simt.access_kinds import (
     FLYING,
     IN_CONFLICT,
@@ -89,10 +90,16 @@ from xla_emitters.runtime.simt.thread_clocks import ThreadClocks
 
 
 class Sanitizer(Watcher):
-    """Watches one launch; raises ExecutionError at the first fault. The end of a kernel orders all accesses: use a new one for the next."""
+    """Watches one launch; raises ExecutionError at the first fault. The end of a kernel orders all accesses: use a new one for the next.
 
-    def __init__(self) -> None:
+    keeps_unwritten  the first plain read of shared memory that nobody wrote is kept in `unwritten`, and not raised
+    """
+
+    def __init__(self, *, keeps_unwritten: bool = False) -> None:
+        self.keeps_unwritten, self.unwritten = keeps_unwritten, None
         self.restart()
+
+    unwritten: ExecutionError | None
 
     def restart(self) -> None:
         """Nothing was accessed yet."""
@@ -340,6 +347,8 @@ class Sanitizer(Watcher):
                 if apart is not None and earlier in FLYING and is_in_order(access.op):
                     ordered = [number for op, number in self._ops.items() if is_in_order(op)]
                     apart &= ~(lanes.are_own(found) & np.isin(found & OTHER_OP, ordered))
+                if apart is not None and touch is earlier is Touch.WRITE and buffer.is_of_block:
+                    apart &= ~self._is_there(access, lanes, found, shadow.unit)
                 if apart is not None and apart.any():
                     self._race(memory, access, touch, earlier, shadow.unit, lanes, apart, found)
         is_read = touch not in (Touch.WRITE, Touch.COPY) and not only_writes(access.op)
@@ -465,23 +474,32 @@ class Sanitizer(Watcher):
     def copy(self, memory: Memory, access: Access) -> None:
         self.access(memory, access)
 
+    def _parts(self, access: Access, given: Array, unit: int) -> tuple[Array, Array]:
+        """The bytes that all lanes write, uint8 (lanes, units of each, bytes), and the active ones among the lanes."""
+        shape, values = self._stamps.shape, np.ascontiguousarray(given).view(np.uint8)
+        values = np.broadcast_to(values.reshape(*given.shape[:2], -1), (*shape, access.size))
+        lane: Array = np.arange(self._stamps.size).reshape(shape)
+        own = (lane if access.active is None else lane[np.broadcast_to(access.active, shape)]).reshape(-1)
+        return values.reshape(lane.size, access.size // unit, unit), own
+
+    def _is_there(self, access: Access, lanes: Lanes, found: Array, unit: int) -> Array | np.bool_:
+        """Mask of the units that already hold what a store of PTX writes, from the lane's block: decision 34."""
+        if access.values is None or not isinstance(access.op, llvm.StoreOp):
+            return np.False_
+        parts, own = self._parts(access, access.values, unit)
+        held = access.buffer.data[lanes.units[..., None] * unit + np.arange(unit)]
+        return (found >> BLOCK_SHIFT == lanes.stamps >> BLOCK_SHIFT) & (parts[own] == held).all(axis=-1)
+
     def _same_in_block(self, access: Access, lanes: Lanes, found: Array, unit: int) -> Array:
         """Mask of the units to which the lane of the stamp in `found`, of the same block, writes the same bytes in the same instruction."""
         if access.values is None:
             return np.zeros(found.shape, np.bool_)
-        shape = self._stamps.shape
-        values = np.ascontiguousarray(access.values).view(np.uint8)
-        values = np.broadcast_to(values.reshape(*access.values.shape[:2], -1), (*shape, access.size)).reshape(
-            -1, access.size
-        )
-        parts = values.reshape(len(values), access.size // unit, unit)
-        lane = np.arange(len(values)).reshape(shape)
-        own = (lane if access.active is None else lane[np.broadcast_to(access.active, shape)]).reshape(-1)
+        shape, (parts, own) = self._stamps.shape, self._parts(access, access.values, unit)
         block, thread = (found >> BLOCK_SHIFT) - self._first_block, ((found & SEVERAL) >> OP_BITS) - 1
         same_block = found >> BLOCK_SHIFT == lanes.stamps >> BLOCK_SHIFT
         is_lane = same_block & (thread >= 0) & (thread < shape[1])
         other = np.where(is_lane, block * shape[1] + thread, own[:, None])
-        row, piece = np.zeros(len(values), np.int64), np.arange(parts.shape[1])
+        row, piece = np.zeros(len(parts), np.int64), np.arange(lanes.units.shape[1], dtype=np.int64)
         row[own] = np.arange(len(own))
         is_same = (parts[own] == parts[other, piece]).all(axis=-1)
         return is_lane & is_same & (lanes.units[row[other], piece] == lanes.units)
@@ -576,7 +594,16 @@ class Sanitizer(Watcher):
                 nobody &= lanes.find(shadow.stamps[touch]) < lanes.first_of_cluster
         if nobody.any():
             lane, place = _first(self._stamps.shape, access, shadow.unit, nobody)
-            memory.fail(access.op, lane, f"reads {place} of {access.buffer.name}, which no thread wrote")
+            try:
+                memory.fail(access.op, lane, f"reads {place} of {access.buffer.name}, which no thread wrote")
+            except ExecutionError as error:
+                if not (
+                    self.keeps_unwritten
+                    and access.buffer.space is Space.SHARED
+                    and touch_of(access.op, False) is Touch.READ
+                ):
+                    raise
+                self.unwritten = self.unwritten or error
 
     def _check_fenced(self, memory: Memory, access: Access, shadow: Shadow, lanes: Lanes) -> None:
         """Asynchronous reads of what a block has stored need fence.proxy.async in between; of what `cp.async` wrote nothing is asked.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from math import prod
+from math import gcd, prod
 from typing import Protocol, TypeVar
 
 from xdsl.dialects import builtin
@@ -155,7 +155,7 @@ def raise_kernel(
     if prod(entry.bounds.get("reqnctapercluster", cluster)) != prod(cluster):
         raise fault(Unsupported, module.source, entry, "a cluster of several blocks beside kernels without")
     owned = {variable.name: variable for function in module.functions.values() for variable in function.variables}
-    shared = dict[PtxVariable, None]()
+    shared, placed = dict[PtxVariable, None](), placed_by_ptxas(entry)
 
     def raised(function: PtxFunction) -> tuple[llvm.FuncOp, Mapping[str, None], Iterable[PtxFunction]]:
         shared.update((variable, None) for variable in function.variables if variable.space == "shared")
@@ -175,7 +175,7 @@ def raise_kernel(
     def global_named(name: str, _: None) -> llvm.GlobalOp:
         variable = BUILT_IN.get(name) or module.variables.get(name) or owned[name]
         shared.update({variable: None} if variable.space == "shared" and name not in BUILT_IN else {})
-        return global_of(module, name, variable, shared_bytes)
+        return global_of(module, name, variable, shared_bytes, placed.get(variable, variable.alignment))
 
     given = arguments or [
         {"llvm.align": builtin.IntegerAttr(variable.pointee_align, i64)} if variable.pointee_align >= 16 else {}
@@ -336,7 +336,17 @@ def natural_types(module: PtxModule, function: PtxFunction) -> dict[Register, At
     }
 
 
-def global_of(module: PtxModule, name: str, variable: PtxVariable, shared_bytes: int) -> llvm.GlobalOp:
+def placed_by_ptxas(entry: PtxFunction) -> dict[PtxVariable, int]:
+    """The alignments, up to the 16 bytes of an access, of the kernel's own variables in shared memory: decision 34."""
+    found, end = dict[PtxVariable, int](), 0
+    for variable in entry.variables:
+        if variable.space == "shared" and variable.size:
+            place = -(-end // variable.alignment) * variable.alignment
+            found[variable], end = max(variable.alignment, gcd(place, 16)), place + variable.size
+    return found
+
+
+def global_of(module: PtxModule, name: str, variable: PtxVariable, shared_bytes: int, alignment: int) -> llvm.GlobalOp:
     """A variable of the module, or a shared one of a function; one without size has `shared_bytes`. raises as `_of_addresses`"""
     element, values = TYPES[variable.type], variable.values
     count = 1 if variable.count is None else variable.count or shared_bytes * 8 // bits_of(element)
@@ -357,7 +367,7 @@ def global_of(module: PtxModule, name: str, variable: PtxVariable, shared_bytes:
         addr_space=SPACES[variable.space],
         constant=variable.space == "const",
         value=value,
-        alignment=variable.alignment,
+        alignment=alignment,
         body=body,
     )
 

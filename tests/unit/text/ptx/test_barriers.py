@@ -312,12 +312,13 @@ def test_a_barrier_of_the_block_orders_what_barriers_of_warps_do_not() -> None:
 
 
 def test_a_block_may_write_the_same_value_together() -> None:
-    """As compilers do it with a value that all threads have. Two instructions, or two values, are a race."""
+    """As compilers do it with a value that all threads have, in one instruction or in two. Two values are a race."""
     body = "{value} {who} st.shared.u32 [%r2], %r5; bar.sync 0; ld.shared.u32 %r10, [%r2]; st.global.u32 [%rd4], %r10;"
     one_warp, same = "setp.lt.u32 %p1, %r1, 32; @%p1", "mov.u32 %r5, 9;"
     for who in ("", one_warp, "setp.lt.u32 %p1, %r1, 33; @%p1"):
         np.testing.assert_array_equal(executed(body.format(value=same, who=who)), np.full(128, 9))
-    twice = "st.shared.u32 [%r2], %r5;"
+    np.testing.assert_array_equal(executed(body.format(value=same, who="st.shared.u32 [%r2], %r5;")), np.full(128, 9))
+    twice = "st.shared.u32 [%r2], 8;"
     for value, who in (("mov.u32 %r5, %r1;", ""), ("mov.u32 %r5, %r1;", one_warp), (same, twice)):
         with pytest.raises(ExecutionError, match="a race"):
             executed(body.format(value=value, who=who))
@@ -325,6 +326,28 @@ def test_a_block_may_write_the_same_value_together() -> None:
     halves = "shl.b32 %r6, %r1, 2; add.u32 %r6, %r2, %r6; mov.u32 %r5, 1; mov.u32 %r7, 2; @%p1 st.shared.v2.u32 [%r6], {%r5, %r7};"
     with pytest.raises(ExecutionError, match=r"a race|not aligned"):
         executed("setp.lt.u32 %p1, %r1, 32;" + halves)
+
+
+def test_what_nobody_wrote_is_a_fault_where_a_result_depends_on_it() -> None:
+    """The upper half of a tile is outside of the matrix: its numbers are read, and not stored."""
+    body = """setp.lt.u32 %p1, %r1, 64; mad.lo.u32 %r6, %r1, 4, %r2; @%p1 st.shared.u32 [%r6], %r1; bar.sync 0; xor.b32 %r7, %r1, {whose};
+      mad.lo.u32 %r7, %r7, 4, %r2; ld.shared.u32 %r10, [%r7]; shl.b32 %r10, %r10, 1; @%p1 st.global.u32 [%rd4], %r10;"""
+    wanted = np.where(np.arange(128) < 64, 2 * (np.arange(128) ^ 1), 0)
+    np.testing.assert_array_equal(executed(body.format(whose=1)), wanted)
+    for unwritten in (body.format(whose=64), body.format(whose=1).replace("@%p1 st.global", "st.global")):
+        with pytest.raises(ExecutionError, match=r"reads bytes 2\d\d to 2\d\d of @s, which no thread wrote"):
+            executed(unwritten)
+
+
+def test_variables_of_shared_memory_are_where_ptxas_has_them() -> None:
+    """One behind the other, from a multiple of 16 bytes on: that is more than the alignment which they ask for."""
+    body = """{{ .shared .align 4 .b8 first[{size}]; .shared .align 4 .b8 second[16]; mov.u32 %r6, second; setp.eq.u32 %p1, %r1, 0;
+      @%p1 st.shared.v4.u32 [%r6], {{7, 7, 7, 7}}; bar.sync 0; ld.shared.u32 %r10, [%r6+8]; st.global.u32 [%rd4], %r10; }}"""
+    for size in (16, 32):
+        np.testing.assert_array_equal(executed(body.format(size=size)), np.full(128, 7))
+    for size in (4, 8, 20):
+        with pytest.raises(ExecutionError, match="not aligned to 16 bytes"):
+            executed(body.format(size=size))
 
 
 def test_an_array_of_an_odd_size_is_accessed_by_words() -> None:

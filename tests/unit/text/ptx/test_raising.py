@@ -595,7 +595,7 @@ def test_dynamic_shared_memory_as_llvm_prints_it() -> None:
     text = """.visible .entry k(.param .u64 p) { .reg .b64 %rd1; .reg .b32 %r<3>; .shared .align 16 .b8 all; ld.param.u64 %rd1, [p];
       st.shared.u32 [all+60], 7; ld.shared.u32 %r1, [all+60]; st.global.u32 [%rd1], %r1; ret; }"""
     assert run(text, "1x1+64", np.zeros(1, U32))[0] == [7]
-    with pytest.raises(ExecutionError, match="not aligned to 4 bytes"):
+    with pytest.raises(ExecutionError, match="has 0 of 4 bytes each"):
         run(text.replace(".align 16 .b8", ".align 1 .b8"), "1x1+64", np.zeros(1, U32))
 
 

@@ -143,6 +143,18 @@ def test_fragments(shape: str, times: int, half: int) -> None:
     np.testing.assert_array_equal(run(body, numbered(64)), want)
 
 
+def test_lanes_may_be_counted_from_the_warps_own() -> None:
+    """DeepGEMM gives all warps the address of lane 0, and of lane 16 for the second half of their own."""
+    cells = numbered(16)
+    np.testing.assert_array_equal(run(STORED.replace("[%r8]", "[%r7]") + LOADED, cells), cells)
+    np.testing.assert_array_equal(run(STORED + LOADED.replace("[%r8]", "[%r7]"), cells), cells)
+    moved = "tcgen05.ld.sync.aligned.16x64b.x1.b32 {{%c70}}, [%r7+1048576]; tcgen05.wait::ld.sync.aligned;"
+    moved += "tcgen05.st.sync.aligned.16x64b.x1.b32 [%r7+8], {{%c70}}; tcgen05.wait::st.sync.aligned;"
+    wanted = cells.reshape(4, 32, 16).copy()
+    wanted[:, :16, 8:10] = wanted[:, 16:, :2]
+    np.testing.assert_array_equal(run(STORED + moved + LOADED, cells), wanted.reshape(128, 16))
+
+
 def test_halves_of_cells_are_packed() -> None:
     """Two columns' lower halves are one register, and stored so with zeros above them."""
     load = "tcgen05.ld.sync.aligned.32x32b.x2.pack::16b.b32 {{%c70, %c71}}, [%r8+4]; tcgen05.wait::ld.sync.aligned;"
@@ -438,7 +450,7 @@ ROUND = STORED + LOADED
         ([("x16.b32 [%r8]", "x16.b32 [%r8+500]")], "accesses column 512 of tensor memory, which is not allocated"),
         ([(ALLOC, ALLOC.replace("512", "32")), (DEALLOC, DEALLOC.replace("512", "32")), ("x16.b32 [%r8]", "x16.b32 [%r8+30]")],
          "accesses column 32 of tensor memory, which is not allocated | tcgen05.st"),
-        ([("x16.b32 [%r8]", "x16.b32 [%r7]")], "block 0, thread 32 accesses lanes of tensor memory that are another warp's | tcgen05.st"),
+        ([("x16.b32 [%r8]", "x16.b32 [%r7+4194304]")], "thread 0 accesses lanes of tensor memory that are another warp's | tcgen05.st"),
         ([("add.u32 %r8, %r7, %r8;", "add.u32 %r8, %r7, %r8; add.u32 %r8, %r8, %r1;")], "has other operands than its warp"),
         ([("tcgen05.st.sync.aligned.32x32b.x16.b32 [%r8]", "tcgen05.st.sync.aligned.32x32b.x16.b32 [%r8+16]")],
          "reads lane 0, column 0 of tensor memory, which no thread wrote | tcgen05.ld"),
