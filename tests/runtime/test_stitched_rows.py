@@ -13,7 +13,9 @@ from runtime.row_modules import fusion_of, module_of
 from xla_emitters.device import device
 from xla_emitters.dialects.context import make_context
 from xla_emitters.dtypes import dtype
+from xla_emitters.explore.check.check import check
 from xla_emitters.graph.buffers import array_spec, kernel_arguments
+from xla_emitters.pipelines.compiler import compile
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import rows_of
 from xla_emitters.pipelines.stitched_kernel import StitchedFusion, emit_stitched, stitched, ways_of
@@ -72,3 +74,35 @@ def test_every_way_is_right(case: Case) -> None:
             made = np.zeros(result.elements, dtype(result.dtype).numpy)
             execute(kernel, [*given, made], results=1, watchers=[Sanitizer()])
             assert bounds.admits(from_buffer(made, result)).all(), f"{way} at {stage}"
+
+
+REDUCED_TWICE = """HloModule m
+add { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b) }
+sums { x = f32[3,2,4,4] parameter(0)
+  z = f32[] constant(0)
+  ROOT s = f32[3,2,4] reduce(x, z), dimensions={3}, to_apply=add }
+dots { x = f32[3,2,4,4] parameter(0)
+  s = f32[3,2,4] parameter(1)
+  w = f32[3,2,4] parameter(2)
+  b = f32[3,2,4,4] broadcast(s), dimensions={0,1,2}
+  y = f32[3,2,4,4] subtract(x, b)
+  v = f32[3,2,4,4] broadcast(w), dimensions={0,1,3}
+  q = f32[3,2,4,4] multiply(y, v)
+  z = f32[] constant(0)
+  d = f32[3,2,4] reduce(q, z), dimensions={3}, to_apply=add
+  ROOT both = (f32[3,2,4], f32[3,2,4,4]) tuple(d, y) }
+ENTRY e { x = f32[3,2,4,4] parameter(0)
+  w = f32[3,2,4] parameter(1)
+  s = f32[3,2,4] fusion(x), kind=kInput, calls=sums
+  ROOT f = (f32[3,2,4], f32[3,2,4,4]) fusion(x, s, w), kind=kInput, calls=dots }
+"""
+
+
+def test_a_result_may_be_a_view_of_what_the_kernel_writes() -> None:
+    """The last sums are computed as f32[24], and returned in another shape: a recurrence over matrices (RWKV 7) has such steps."""
+    program = compile(REDUCED_TWICE, tune="auto")
+    assert "stitch" in program.explain()
+    assert len(program.kernels) == 1
+    check(REDUCED_TWICE, tune="auto").raise_if_different()

@@ -46,7 +46,7 @@ from xla_emitters.graph.kinds import kind_of
 from xla_emitters.graph.names import Names
 from xla_emitters.graph.overwrites import may_overwrite, next_values, state_leaf
 from xla_emitters.graph.refusals import supported_view
-from xla_emitters.graph.view import FusionView
+from xla_emitters.graph.view import FusionView, is_scheduled
 from xla_emitters.rewrite.kernel_pass import KernelPass
 
 
@@ -131,7 +131,8 @@ def _next_state(
     types = view.result_types
     forms = {(dims_of(array_type), minor_to_major(array_type)) for array_type in types}
     # In a loop emitter's kernel one thread computes element i of all results, if these have one shape; it reads x[i] before it writes.
-    if fusion.parent_op() not in bodies or len(forms) > 1 or any(kind_of(view, root) != "loop" for root in view.roots):
+    is_loop = not is_scheduled(view) and all(kind_of(view, root) == "loop" for root in view.roots)
+    if fusion.parent_op() not in bodies or len(forms) > 1 or not is_loop:
         return ()
     places: list[int | None] = []
     for result in range(len(types)):

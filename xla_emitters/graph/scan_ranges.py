@@ -246,7 +246,7 @@ class _Ranges:
         return self.body.initial if known is None else known
 
     def find(self, ops: Sequence[HloOp]) -> FoundScan | None:
-        """The last value that scans the whole rows."""
+        """The last value of the elements' type that scans the whole rows."""
         if self.body.initial is not None and not is_same_number(self.body.initial, self.identity):
             return None
         size = dims_of(self.source)[self.dim]
@@ -264,7 +264,9 @@ class _Ranges:
             rows[op.result] = row
             if isinstance(op, ReduceWindowOp | MapOp) or body_of(op, self.element) is not None:
                 combining.append(op)
-            if (way := _way(row, size)) is not None and prod(dims_of(op.result)) == prod(dims):
+            # Behind the scan its elements may be converted to a wider type, in which a kernel does not scan.
+            is_whole = prod(dims_of(op.result)) == prod(dims) and element_of(op.result) == self.element
+            if is_whole and (way := _way(row, size)) is not None:
                 found = op, way
             for operand in op.operands:
                 if uses.get(operand) == place and operand is not self.source:

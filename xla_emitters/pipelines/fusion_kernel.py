@@ -48,7 +48,7 @@ from xla_emitters.pipelines.passes import PassRow
 from xla_emitters.pipelines.recorder import Recorder
 from xla_emitters.program import Extents, LaunchDimensions
 from xla_emitters.program.bind import bind
-from xla_emitters.program.steps import ArrayPlace, Extent, Launch
+from xla_emitters.program.steps import ArrayPlace, Extent, Launch, View
 from xla_emitters.rewrite.kernel_entry import DIMENSIONS, GRID, sanitize
 from xla_emitters.rewrite.kernel_pass import run_pass
 from xla_emitters.rewrite.notes import take_notes
@@ -85,10 +85,10 @@ def kernel_of_fusion(module: ModuleOp, view: FusionView, options: CompileOptions
         recorder, context = Recorder(view.name, "none", options.verify, None), make_context()
         for row in rows_of("program-loops"):
             recorder.run(row.make(options), row.stage, context, module)
-    launched, arrays = _only_launch(module, view)
+    launched, numbers = _only_launch(module, view)
     launch = LaunchDimensions(_triple(launched.grid), _triple(launched.block))
     kernel = _with_constants(module, launched)
-    _take_all_arguments(kernel, view, [arrays.index(a.slot) for a in launched.arguments if isinstance(a, ArrayPlace)])
+    _take_all_arguments(kernel, view, numbers)
     _give_ranges(kernel, launch)
     kernel.attributes |= data_layout(view)
     kernel.location = view.location
@@ -102,17 +102,24 @@ def kernel_of_fusion(module: ModuleOp, view: FusionView, options: CompileOptions
 
 
 def _only_launch(module: ModuleOp, view: FusionView) -> tuple[Launch, list[int]]:
-    """The one launch of a module on buffers of known sizes, and the slots of its arguments and results. raises InternalError"""
+    """The one launch of a module on buffers of known sizes; of each array it takes, the number among arguments and results.
+
+    raises  InternalError where there is no such launch
+    """
     made = steps_of_buffers(module)
     sizes = [[size for size in place.shape if isinstance(size, int)] for place in made.parameters]
     evaluate = NumpyPlatform(made.ops).evaluate
     bound = bind(made.steps, made.parameters, made.results, sizes, made.constants, evaluate)
-    arrays = [place.slot for place in (*made.parameters, *bound.results)]
+    viewed = dict[int, int]()
+    for step in bound.steps:
+        if isinstance(step, View):
+            viewed[step.target.slot] = viewed.get(step.source.slot, step.source.slot)
+    arrays = [viewed.get(place.slot, place.slot) for place in (*made.parameters, *bound.results)]
     launches = [step for step in bound.steps if isinstance(step, Launch)]
-    is_one = len(launches) == 1 and all(a.slot in arrays for a in launches[0].arguments if isinstance(a, ArrayPlace))
-    if not is_one:
+    taken = [viewed.get(a.slot, a.slot) for step in launches for a in step.arguments if isinstance(a, ArrayPlace)]
+    if len(launches) != 1 or not set(taken) <= set(arrays) or len(set(arrays)) < len(arrays):
         raise InternalError(f"fusion %{view.name} became {len(launches)} launches, not one", stage="stitch")
-    return launches[0], arrays
+    return launches[0], [arrays.index(slot) for slot in taken]
 
 
 def _triple(extents: Sequence[Extent]) -> Extents:

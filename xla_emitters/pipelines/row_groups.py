@@ -17,7 +17,7 @@ from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TupleType, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from xla_emitters.dialects.hlo.base import HloOp
 from xla_emitters.dialects.hlo.computation import (
@@ -74,6 +74,7 @@ class RowGroup:
             if isinstance(result.type, TupleType):
                 value = names.add(TupleOp(own, result.type, f"{made.instruction_name.data}.part"), self.last)
             result.replace_all_uses_with(value)
+            _move_names(value, self.last)
         for member in reversed(self.members):
             _erase_unread(member.result)
             callee = computation_of(member)
@@ -212,6 +213,15 @@ def _elements(names: Names, made: FusionOp, before: FusionOp) -> Sequence[SSAVal
         names.add(GetTupleElementOp([made.result], ir_type, f"{name}.{n}", {"index": IntegerAttr(n, i64)}), before)
         for n, ir_type in enumerate(made.result.type.types)
     ]
+
+
+def _move_names(value: SSAValue, before: Operation) -> None:
+    """Moves the elements and bitcasts of a value to `before`: they may precede a value that is new there."""
+    for user in [use.operation for use in value.uses]:
+        if isinstance(user, GetTupleElementOp) or is_fusible_bitcast(user):
+            user.detach()
+            Rewriter.insert_op(user, InsertPoint.before(before))
+            _move_names(user.results[0], before)
 
 
 def erase_fusion(names: Names, fusion: FusionOp) -> None:

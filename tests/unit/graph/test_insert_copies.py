@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from xla_emitters.dialects.hlo.computation import FusionOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dialects.hlo.types import dims_of
 from xla_emitters.graph.control_computations import control_computations, fusions_of, fusions_run_by
-from xla_emitters.graph.entry import entry_of
+from xla_emitters.graph.entry import computation_of, entry_of
 from xla_emitters.graph.insert_copies import insert_copies
 from xla_emitters.graph.plan import plan_program
-from xla_emitters.graph.view import view_of
+from xla_emitters.graph.view import SORTED_RUNS, STITCHED, view_of
 from xla_emitters.program import Slot
 from xla_emitters.program.steps import Copy, Launch
 from xla_emitters.runtime.reference.reference import evaluate
@@ -253,6 +253,16 @@ ENTRY main {{
     insert_copies(module)
     (fusion,) = fusions_run_by(entry_of(module))
     assert fusion.output_to_operand_aliasing is not None
+
+
+@pytest.mark.parametrize("schedule", [STITCHED, SORTED_RUNS])
+def test_a_kernel_with_a_schedule_of_programs_writes_no_buffer_that_it_reads(schedule: str) -> None:
+    """Its threads read an element more than once, or after another thread wrote it."""
+    module = parse_hlo(STATE.format(made=NEGATED, results="n, y"))
+    (fusion,) = (op for computation in control_computations(module) for op in fusions_of(computation))
+    computation_of(fusion).attributes[schedule] = UnitAttr()
+    insert_copies(module)
+    assert fusion.output_to_operand_aliasing is None
 
 
 def test_a_branch_updates_a_copy_whatever_is_said() -> None:

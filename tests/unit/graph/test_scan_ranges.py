@@ -57,6 +57,14 @@ def test_trees_of_windows(text: str, way: str) -> None:
     assert (*names, found.dim, found.way) == ("y", "w", 1, way)
 
 
+def test_a_wider_copy_of_a_scan_is_not_its_result() -> None:
+    """As XLA writes the sum of a cumulative sum of bf16: a kernel scans elements of bf16, and a reduction reads them as f32."""
+    text = tree("add", "bf16").replace("ROOT r = bf16[5,48] subtract(w, y)", "ROOT r = f32[5,48] convert(w)")
+    found = find_scan(view_of(entry_of(parse_hlo(text, "m"))).instructions)
+    assert found is not None
+    assert found.result.owner.instruction_name.data == "w"  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 16, 31])
 def test_a_tree_of_interleaved_sums(size: int) -> None:
     """As `jax.lax.associative_scan` writes it; its values are NumPy's cumulative sums."""

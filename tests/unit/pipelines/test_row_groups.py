@@ -83,6 +83,8 @@ def names(found: ModuleOp) -> list[str]:
         # What else reads a number of each row gets it from the same fusion.
         f"{END}\n  n = f32[6] negate(sum1)\n  ROOT out = (f32[6,64], f32[6]) tuple(y, n) }}",
         f"{END}\n  ROOT out = (f32[6,64], f32[6,1], f32[6]) tuple(y, r, sum0) }}",
+        # A bitcast between the fusions comes after the one that they become.
+        f"c = f32[6,1] bitcast(sum0)\n  d = f32[1,6] bitcast(c)\n  {END}\n  ROOT o = (f32[6,64], f32[1,6]) tuple(y, d) }}",
     ],
 )
 def test_a_chain_becomes_one_fusion_with_the_same_values(text: str) -> None:

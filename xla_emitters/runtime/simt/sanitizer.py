@@ -96,13 +96,12 @@ class Sanitizer(Watcher):
     """
 
     def __init__(self, *, keeps_unwritten: bool = False) -> None:
-        self.keeps_unwritten, self.unwritten = keeps_unwritten, None
+        self.keeps_unwritten = keeps_unwritten
         self.restart()
-
-    unwritten: ExecutionError | None
 
     def restart(self) -> None:
         """Nothing was accessed yet."""
+        self.unwritten: ExecutionError | None = None
         self._arguments: dict[int, Shadow] = {}
         self._shadows: dict[Buffer, Shadow | None] = {}
         self._shared: dict[tuple[int, int], Shadow] = {}
