@@ -4,7 +4,7 @@
     optimized("module @jit_f ...", "h200", {})      the same text, from the cache
 
 `dropped_round_trips` compares the module before and after: XLA may compute with more precision than the program says
-(xla_allow_excess_precision), so that a value that the program rounds to fp8 and back keeps all its bits.
+(xla_allow_excess_precision), so that a value that the program rounds to fp8 on the way to a wider type keeps all its bits.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _FLOATS = {str(row.ir_type): row for row in DTYPES if row.kind is Kind.FLOAT}
 
 
 def dropped_round_trips(before: str, after: str) -> list[Remark]:
-    """A warning for each type to which StableHLO text converts values and back, if XLA's module converts to it less often.
+    """A warning for each type to which StableHLO text narrows values that it widens again, if XLA's module converts to it less often.
 
     before  the StableHLO text that XLA read
     after   the HLO text of the module that it made
@@ -98,7 +98,7 @@ def dropped_round_trips(before: str, after: str) -> list[Remark]:
     made = dict[str, tuple[str, str]]()
     trips = Counter[str]()
     for name, operand, source, target in _CONVERT.findall(before):
-        if made.get(operand) == (target, source) and _is_narrower(source, target):
+        if operand in made and all(_is_narrower(source, wide) for wide in (made[operand][0], target)):
             trips[_FLOATS[source].name] += 1
             del made[operand]  # converted back twice, it is one round trip
         made[name] = source, target
