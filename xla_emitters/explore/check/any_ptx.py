@@ -363,7 +363,7 @@ class PtxKernel(GivenKernel):
     @staticmethod
     def read(text: str, file: str, entry: str = "") -> PtxKernel:
         """The kernel of that name, or the only one. raises ParseError, DataError"""
-        module = read_ptx(text, file)
+        module = read_ptx(text, file, entry)
         return PtxKernel(module, entry_named(module, entry or None))
 
     def filled(self, values: Mapping[str, Array]) -> PtxKernel:

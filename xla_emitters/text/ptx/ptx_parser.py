@@ -54,24 +54,32 @@ _SPECIAL = re.compile(
     r"|%(?:laneid|n?warpid|smid|nsmid|gridid|lanemask_(?:eq|le|lt|ge|gt)|clock|clock_hi|clock64|globaltimer(?:_lo|_hi)?"
     r"|pm\d+(?:_64)?|envreg\d+|current_graph_exec|cluster_n?ctarank|is_explicit_cluster|(?:total|aggr|dynamic|reserved)_smem_\w+)$"
 )
+_BRACES = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"|//[^\n]*|/\*.*?\*/|[{}]', re.DOTALL)
+"""What a body's end is found by: braces, and what they do not count in."""
 _USED_BYTES = re.compile(r'"used_bytes_mask (0x[0-9a-fA-F]{1,16})"')
 
 
-def read_ptx(text: str, file: str) -> PtxModule:
+def read_ptx(text: str, file: str, kernel: str = "") -> PtxModule:
     """The module that a text says. raises ParseError with its place for text that is not PTX
+
+    kernel  the only one whose body is read: that of others is empty, and may be anything; "": all are read
 
     >>> module = read_ptx(".version 8.6 .target sm_90 .address_size 64 .entry f() { ret; }", "f.ptx")
     >>> module.target, [function.name for function in module.entries]
     ('sm_90', ['f'])
     """
-    found = PtxParser(Source(text, file)).module()
+    found = PtxParser(Source(text, file), kernel).module()
     if any(function.body is None for function in found.functions.values()):
         return add_system_functions(found, PtxParser(Source(SYSTEM_TEXT, "<system>")).module())
     return found
 
 
 class PtxParser(Declarations):
-    """Reads one text."""
+    """Reads one text. kernel: as of `read_ptx`"""
+
+    def __init__(self, source: Source, kernel: str = "") -> None:
+        super().__init__(source)
+        self.kernel = kernel
 
     # ------------------------------------------------------------------------------------------ the module
 
@@ -201,8 +209,19 @@ class PtxParser(Declarations):
         for parameter in (*parameters, *results):
             if parameter.register is not None:
                 self.scopes[0].names[parameter.name] = parameter.register
-        self.block(function.body)
+        if not (is_entry and self.kernel not in ("", name.text) and self.pass_over()):
+            self.block(function.body)
         self.function = None
+
+    def pass_over(self) -> bool:
+        """Goes to the end of a body. returns False, and stays, if it has none"""
+        depth = 0
+        for match in _BRACES.finditer(self.cursor.source.text, self.cursor.token.start):
+            depth += {"{": 1, "}": -1}.get(match[0], 0)
+            if not depth:
+                self.cursor.skip_to(match.end())
+                return True
+        return False
 
     def block(self, body: list[Instruction | Label]) -> None:
         """`{ ... }`, nested ones too."""
