@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TupleType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, written_at
 from xla_emitters.dialects.hlo.computation import (
     CallingOp,
     CallOp,
@@ -31,9 +31,13 @@ from xla_emitters.dialects.hlo.computation import (
 from xla_emitters.dialects.hlo.constant import ConstantOp
 from xla_emitters.dialects.hlo.elementwise import CopyOp
 from xla_emitters.dtypes import dtype
+from xla_emitters.errors import VerifyError
 from xla_emitters.graph.control_computations import callees_first
 from xla_emitters.graph.names import rename
 from xla_emitters.rewrite.symbols import symbols_in
+
+MOST_INLINED = 1 << 20
+"""Of a computation with those that it calls, once for each call: functions that call two others each double it."""
 
 
 def inline(
@@ -135,12 +139,17 @@ def erase_unused(module: ModuleOp, computations: Iterable[ComputationOp]) -> Non
 def inline_calls(module: ModuleOp) -> None:
     """Inlines every `call`, also inside of computations that calls or loops run.
 
-    raises VerifyError for a cycle of calls
+    raises VerifyError for a cycle of calls, and for more instructions than MOST_INLINED
     """
     calls = [op for op in module.walk() if isinstance(op, CallOp)]
     if not calls:
         return
-    callees_first([op for op in module.ops if isinstance(op, ComputationOp)], _called)
+    sizes = dict[ComputationOp, int]()
+    for each in callees_first([op for op in module.ops if isinstance(op, ComputationOp)], _called):
+        sizes[each] = sum(1 for _ in each.instructions) + sum(map(sizes.__getitem__, _called(each)))
+        if sizes[each] > MOST_INLINED:
+            message = f"calls make more than {MOST_INLINED} instructions of computation '{each.sym_name.data}'"
+            raise VerifyError(message, stage="plan", place=written_at(each))
     called = {find_computation(op, op.to_apply) for op in calls}
     others = (op for op in module.walk() if isinstance(op, CallingOp) and not isinstance(op, CallOp))
     kept = {callee.symbol.root_reference.data for op in others for callee in op.callees()}

@@ -111,3 +111,17 @@ def test_a_module_without_calls_stays() -> None:
     before = print_hlo(module)
     inline_calls(module)
     assert print_hlo(module) == before
+
+
+def test_calls_that_double_again_and_again_are_refused() -> None:
+    """Sixty functions, each of which calls the one before it twice, would be 2^60 instructions."""
+    doubled = "".join(
+        f"g{n} {{ x = f32[] parameter(0)\n  a = f32[] call(x), to_apply=g{n - 1}\n  ROOT b = f32[] call(a), to_apply=g{n - 1} }}\n"
+        for n in range(1, 60)
+    )
+    first = "g0 { x = f32[] parameter(0)\n  ROOT n = f32[] negate(x) }\n"
+    module = parse_hlo(
+        first + doubled + "ENTRY main { x = f32[] parameter(0)\n  ROOT r = f32[] call(x), to_apply=g59 }"
+    )
+    with pytest.raises(VerifyError, match="more than 1048576 instructions of computation 'g18'"):
+        inline_calls(module)
