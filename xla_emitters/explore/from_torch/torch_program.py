@@ -205,14 +205,18 @@ def from_torch(
     stablehlo, kept = _lowered(graph, dims, name, as_constants=parameters == "constants")
     program = compile_program(stablehlo, CompileOptions(**given))
     of_arguments = [each for each in graph.placeholders if each.kind == "argument"]
+    leaves = tuple(each for each in graph.outputs if each[0] != "token")
+    out_tree = exported.call_spec.out_spec
+    if out_tree.num_leaves != len(leaves):  # a joint graph: the loss and gradients, in order
+        out_tree = torch.utils._pytree.tree_structure((0,) * len(leaves))
     return TorchProgram(
         **{row.name: getattr(program, row.name) for row in fields(Program)},
         in_tree=exported.call_spec.in_spec,
-        out_tree=exported.call_spec.out_spec,
+        out_tree=out_tree,
         state=tuple(each.name for each in kept if each.kind == "state" and parameters == "arguments"),
         taken=tuple(number for number, each in enumerate(of_arguments) if any(each is other for other in kept)),
         fixed={number: each.value for number, each in enumerate(of_arguments) if not each.is_tensor},
-        leaves=tuple(each for each in graph.outputs if each[0] != "token"),
+        leaves=leaves,
         signature=signature(cast("Any", module).forward) if isinstance(module, torch.nn.Module) else None,
     )
 
@@ -267,7 +271,8 @@ def _exported(
         try:
             found = exported(module)
         except Exception as error:
-            if "functorch" not in str(error):
+            # Forward-mode derivatives within `vmap` lack an attribute.
+            if "functorch" not in str(error) and not isinstance(error, AttributeError):
                 raise
             found = None
         # It may also end with tensors of a transform as constants, which have no elements.

@@ -502,3 +502,32 @@ def test_kernels_say_the_lines_of_the_module(torch: Any) -> None:
 
     program = from_torch(Module(), torch.ones(2, 4))
     assert Path(__file__).name in program.explain()
+
+
+def test_derivatives_of_derivatives(torch: Any) -> None:
+    """Forward through backward, beside a tensor that the function holds."""
+    weights = torch.randn(4)
+
+    def function(x: Any) -> Any:
+        return torch.func.hessian(lambda x: (weights * x**3).prod())(x), torch.func.jacfwd(torch.sigmoid)(x)
+
+    x = torch.randn(4)
+    for found, wanted in zip(from_torch(function, x, record="none")(x), function(x), strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_a_joint_graph_gives_its_loss_and_gradients(torch: Any) -> None:
+    class Loss(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+
+        def forward(self, x: Any) -> Any:
+            return self.inner(x).square().mean()
+
+    module, x = Loss(), torch.randn(3, 4)
+    joint = torch.export.experimental._export_forward_backward(torch.export.export(module, (x,)))
+    loss = module(x)
+    wanted = loss.detach(), *torch.autograd.grad(loss, list(module.parameters()))
+    for found, each in zip(from_torch(joint, record="none")(x), wanted, strict=True):
+        torch.testing.assert_close(found, each, rtol=1e-5, atol=1e-6)
