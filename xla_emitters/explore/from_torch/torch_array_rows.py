@@ -196,6 +196,7 @@ def of_lines(
             if not x.ndim:
                 return x, jnp.zeros((), "int64")
             axis = dim % x.ndim
+            x = x.astype("int8") if x.dtype == "bool" else x
             values = best(x, axis=axis)
             places = lax.broadcasted_iota("int64", x.shape, axis)
             return values, lax.cummax(jnp.where((x == values) | (x != x), places, 0), axis=axis)

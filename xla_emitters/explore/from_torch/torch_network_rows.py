@@ -1,4 +1,4 @@
-"""What ATen ops of neural networks are in JAX: attention, recurrence, windows, convolutions. `torch_rows` has them in its table.
+"""What ATen ops of neural networks are in JAX: attention, recurrence, windows, convolutions, quantized numbers, gradients.
 
 aten.lstm.input(x, ...)       a loop over the steps, of which there may be any number
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -174,7 +175,7 @@ def of_networks(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
     ) -> Any:
         """Sums of windows by their elements, of which those of the padding count or not; those after it, of ceil_mode, do not."""
         how, axes = windows(x, kernel, strides, padding, 1, ceil_mode)
-        total = lax.reduce_window(x, jnp.zeros((), x.dtype), lax.add, *how)
+        total = lax.reduce_window(x, x.dtype.type(0), lax.add, *how)
         counts = jnp.ones((), "int64") if divisor is None else jnp.asarray(divisor)
         for count, (size, extent, stride, pad) in zip(total.shape[-len(axes) :], axes, strict=True):
             first = jnp.arange(count) * stride - pad
@@ -207,7 +208,7 @@ def of_networks(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
         aten._upsample_bilinear2d_aa.vec: smoothed("linear"),
         aten._upsample_bicubic2d_aa.vec: smoothed("cubic"),
         aten._embedding_bag.default: bag,
-        aten._embedding_bag_forward_only.default: bag,
+        aten._embedding_bag_forward_only.default: lambda *args: (bag(*args)[0], None, None, None),
         aten.scaled_dot_product_attention.default: attention,
         aten.lstm.input: stepped(lstm, 4),
         aten.gru.input: stepped(gru, 3),
@@ -249,3 +250,164 @@ def of_convolutions(torch: ModuleType, jax: ModuleType, table: Mapping[Any, Any]
         ]
 
     return {aten.convolution.default: convolution, aten.convolution_backward.default: backward}
+
+
+# -------------------------------------------------------------------------------------------------------------- quantized
+
+
+def of_quantized(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
+    """Products of eight-bit integers, and numbers rounded as if they were quantized: each with whether it was in range."""
+    jnp, lax, aten = jax.numpy, jax.lax, torch.ops.aten
+
+    def rounded(x: Any, scale: Any, zero: Any, least: int, most: int) -> Any:
+        scale = jnp.asarray(scale, "float32")
+        steps = jnp.round(x.astype("float32") * (1 / scale)) + zero
+        return (jnp.clip(steps, least, most) - zero) * scale, (steps >= least) & (steps <= most)
+
+    def stepped(x: Any, scale: Any, zero: Any, least: Any, most: Any, _: Any) -> Any:
+        """A step and a zero that are data; those of channels are PyTorch's decomposition."""
+        steps_in_one = (1 / jnp.asarray(scale, "float64")).astype("float32")
+        return jnp.clip(jnp.round(x.astype("float32") * steps_in_one) + zero, least, most)
+
+    def unstepped(x: Any, scale: Any, zero: Any, *_: Any, **__: Any) -> Any:
+        return (x.astype("float32") - zero) * jnp.asarray(scale, "float32")
+
+    def chosen(x: Any, least: int, most: int, eps: float, element: Any, *, is_symmetric: bool = False) -> Any:
+        """The step and the zero for all elements of `x`."""
+        low, high = (jnp.minimum(jnp.min(x), 0).astype("float32"), jnp.maximum(jnp.max(x), 0).astype("float32"))
+        width = jnp.maximum(-low, high) * 2 if is_symmetric else high - low
+        step = jnp.maximum(width / (most - least), jnp.float32(eps))
+        zero = jnp.clip(least - jnp.round(low / step), least, most)
+        zero = jnp.full_like(zero, 128 * (element == torch.uint8)) if is_symmetric else zero
+        return step.reshape(1), zero.reshape(1)
+
+    def of_channels(x: Any, scale: Any, zero: Any, axis: int, least: int, most: int) -> Any:
+        shape = [-1 if number == axis % x.ndim else 1 for number in range(x.ndim)]
+        return rounded(x, scale.reshape(shape), zero.reshape(shape), least, most)
+
+    def if_enabled(x: Any, scale: Any, zero: Any, enabled: Any, least: int, most: int) -> Any:
+        found, is_in_range = rounded(x, scale, zero, least, most)
+        return jnp.where(enabled != 0, found, x), is_in_range | (enabled == 0)
+
+    quantized, rows = torch.ops.quantized_decomposed, dict[Any, Row]()
+    if hasattr(quantized, "quantize_per_tensor"):  # PyTorch knows them once a graph was quantized
+        rows = {
+            quantized.quantize_per_tensor: stepped,
+            quantized.dequantize_per_tensor: unstepped,
+            quantized.choose_qparams: chosen,
+            quantized.choose_qparams_symmetric: partial(chosen, is_symmetric=True),
+        }
+    return rows | {
+        aten.fake_quantize_per_tensor_affine_cachemask.default: rounded,
+        aten.fake_quantize_per_channel_affine_cachemask.default: of_channels,
+        aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default: if_enabled,
+        aten._int_mm.default: lambda a, b: lax.dot(a, b, preferred_element_type="int32"),
+        aten._weight_int8pack_mm.default: lambda x, w, scales: (x @ w.T.astype(x.dtype)) * scales,
+    }
+
+
+# -------------------------------------------------------------------------------------------------------------- gradients
+
+
+def of_gradients(
+    torch: ModuleType, jax: ModuleType, own: Mapping[Any, Row], table: Mapping[Any, Any]
+) -> dict[Any, Row]:
+    """Gradients that PyTorch has as ops of their own: JAX's of the row, from the gradient of the result."""
+    jnp, aten = jax.numpy, torch.ops.aten
+
+    def by(forward: Row) -> Row:
+        return rounded_once(jax, lambda of_result, x, *how: jax.vjp(lambda x: forward(x, *how), x)[1](of_result)[0])
+
+    def adaptive(of_result: Any, x: Any) -> Any:
+        sizes = of_result.shape[len(x.shape[: -2 if x.ndim < 5 else -3]) :]
+        return by(table[aten._adaptive_avg_pool2d].func)(of_result, x, list(sizes))
+
+    def at_places(rank: int) -> Row:
+        """A gradient is added at the place that its window's largest element has."""
+
+        def row(of_result: Any, x: Any, *how: Any) -> Any:
+            lines, size = math.prod(x.shape[:-rank]), math.prod(x.shape[-rank:])
+            at = jnp.arange(lines)[:, None], how[-1].reshape(lines, -1)
+            found = jnp.zeros((lines, size), of_result.dtype).at[at].add(of_result.reshape(lines, -1))
+            return found.reshape(x.shape)
+
+        return rounded_once(jax, row)
+
+    def parts(kind: str, before: Any, after: Any, corners: bool, factor: Any) -> list[tuple[Any, Any]]:
+        """Of what each element along an axis is made when a picture is resized: places, and their weights."""
+        real = partial(jnp.asarray, dtype="float32")
+        if corners:
+            step = real(before - 1) / jnp.maximum(real(after - 1), 1)
+        else:
+            step = real(1 / factor) if factor else real(before) / real(after)
+        number = jnp.arange(after).astype("float32")
+        if kind in ("nearest", "exact"):
+            at, weights = jnp.floor((number + (0.5 if kind == "exact" else 0)) * step), [jnp.ones_like(number)]
+        else:
+            place = number * step if corners else (number + 0.5) * step - 0.5
+            place = jnp.maximum(place, 0) if kind == "linear" else place
+            at = jnp.floor(place) - (kind == "cubic")
+            weights = [
+                jnp.maximum(1 - distance, 0)
+                if kind == "linear"
+                else jnp.where(
+                    distance <= 1,
+                    (1.25 * distance - 2.25) * distance**2 + 1,
+                    ((-0.75 * distance + 3.75) * distance - 6) * distance + 3,
+                )
+                for distance in (abs(place - at - k) for k in range(2 if kind == "linear" else 4))
+            ]
+        return [(jnp.clip(at.astype("int64") + k, 0, before - 1), weight) for k, weight in enumerate(weights)]
+
+    def resized(kind: str, rank: int, x: Any, size: Any, *how: Any) -> Any:
+        corners, *factors = how if kind in ("linear", "cubic") else (False, *how)
+        factors = [*factors, *[None] * rank]
+        for number in range(rank):
+            axis, shape = x.ndim - rank + number, (-1, *[1] * (rank - 1 - number))
+            which = parts(kind, x.shape[axis], size[number], corners, factors[number])
+            x = sum(jnp.take(x, at, axis=axis) * weight.reshape(shape) for at, weight in which)
+        return x
+
+    def of_resized(kind: str, rank: int) -> Row:
+        def row(of_result: Any, size: Any, before: Any, *how: Any) -> Any:
+            x = jnp.zeros(before, of_result.dtype)
+            return jax.vjp(lambda x: resized(kind, rank, x, size, *how), x)[1](of_result)[0]
+
+        return rounded_once(jax, row)
+
+    def of_attention(
+        of_result: Any, q: Any, k: Any, v: Any, *given: Any, attn_mask: Any = None, scale: Any = None
+    ) -> Any:
+        """A row of which nothing is allowed has no gradient."""
+        *_, dropout, causal = given
+        if attn_mask is not None:
+            is_bool = attn_mask.dtype == "bool"
+            has_any = jnp.any(attn_mask if is_bool else attn_mask > -jnp.inf, axis=-1, keepdims=True)
+            of_result = jnp.where(has_any, of_result, 0)
+            attn_mask = attn_mask | ~has_any if is_bool else jnp.where(has_any, attn_mask, 0)
+        forward = own[aten.scaled_dot_product_attention.default]
+        return list(jax.vjp(lambda *three: forward(*three, attn_mask, dropout, causal, scale), q, k, v)[1](of_result))
+
+    def beyond(of_result: Any, x: Any, limit: float) -> Any:
+        return jnp.where((x >= -limit) & (x <= limit), 0, of_result)
+
+    replicated = by(lambda x, widths: own[aten.pad.default](x, widths, "replicate"))
+    nearest = {
+        **{f"upsample_nearest{rank}d": ("nearest", rank) for rank in (1, 2, 3)},
+        **{f"_upsample_nearest_exact{rank}d": ("exact", rank) for rank in (1, 2, 3)},
+    }
+    others = {f"upsample_{word}linear{rank}d": ("linear", rank) for rank, word in enumerate(("", "bi", "tri"), 1)}
+    kinds = {**nearest, **others, "upsample_bicubic2d": ("cubic", 2)}
+    return {
+        # PyTorch does not decompose these where their gradients are traced.
+        **{getattr(aten, name).default: rounded_once(jax, partial(resized, *kind)) for name, kind in nearest.items()},
+        **{getattr(aten, f"{name}_backward").default: of_resized(*kind) for name, kind in kinds.items()},
+        **{getattr(aten, f"replication_pad{rank}d_backward").default: replicated for rank in (1, 2, 3)},
+        **{getattr(aten, f"avg_pool{rank}d_backward").default: by(own[aten.avg_pool2d]) for rank in (2, 3)},
+        **{getattr(aten, f"_adaptive_avg_pool{rank}d_backward").default: adaptive for rank in (2, 3)},
+        **{getattr(aten, f"adaptive_max_pool{rank}d_backward").default: at_places(rank) for rank in (2, 3)},
+        **{getattr(aten, f"max_pool{rank}d_with_indices_backward").default: at_places(rank) for rank in (2, 3)},
+        aten._scaled_dot_product_flash_attention_for_cpu_backward.default: of_attention,
+        aten.hardshrink_backward.default: beyond,
+        aten.softshrink_backward.default: beyond,
+    }

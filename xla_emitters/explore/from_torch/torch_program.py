@@ -461,10 +461,10 @@ def _host_array(value: Any) -> Array:
 def _tensor(array: Any, name: str) -> Any:
     """A result of HLO's type `name` as PyTorch's tensor: of the same memory."""
     torch, wanted = _torch(), _torch_name(name)
-    if not isinstance(array, np.ndarray):  # CuPy's, of bit patterns where it lacks the type
+    if not isinstance(array, np.ndarray | np.generic):  # CuPy's, of bit patterns where it lacks the type
         found = torch.from_dlpack(array)
         return found if found.dtype == wanted else found.view(wanted)
-    held = cast("Array", array)
+    held = np.asarray(array)
     if held.dtype.isbuiltin == 1:
         return torch.from_numpy(held)
     return torch.from_numpy(held.view(np.int16 if held.dtype.itemsize == 2 else np.int8)).view(wanted)

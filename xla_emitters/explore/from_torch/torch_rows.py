@@ -31,14 +31,14 @@ from typing import Any
 
 from xla_emitters.errors import ToolError
 from xla_emitters.explore.from_torch.torch_array_rows import Row, of_lines, of_matrices, of_numbers, rounded_once
-from xla_emitters.explore.from_torch.torch_network_rows import of_convolutions, of_networks
+from xla_emitters.explore.from_torch.torch_network_rows import of_convolutions, of_gradients, of_networks, of_quantized
 from xla_emitters.support.extras import install_command
 
 _ROUNDED_ONCE = {
     *("_softmax", "softmax", "_log_softmax", "logaddexp", "logaddexp2", "silu", "glu"),
     *("native_layer_norm", "native_group_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_no_training"),
     *("_adaptive_avg_pool2d", "_adaptive_avg_pool3d"),
-    *("dist", "hypot", "_pdist_forward", "addbmm"),
+    *("dist", "hypot", "_pdist_forward", "addbmm", "linalg_matrix_exp"),
 }
 """torchax's rows of several ops, each of which would round to 16 bits, or overflow in them."""
 
@@ -83,7 +83,9 @@ class Rows:
         )
 
     def is_random(self, target: Any) -> bool:
-        """Whether torchax computes an op with a state of its own, of which it has one: that of random numbers."""
+        """Whether PyTorch draws random numbers, or torchax, in whose rows they are the one state."""
+        if self.torch.Tag.nondeterministic_seeded in getattr(target, "tags", ()):
+            return True
         found = self.table.get(target) or self.table.get(getattr(target, "overloadpacket", target))
         return found is not None and found.needs_env
 
@@ -145,7 +147,9 @@ def rows_of(torch: ModuleType, jax: ModuleType) -> Rows:
         **of_matrices(torch, jax),
         **of_networks(torch, jax),
         **of_convolutions(torch, jax, registry.all_aten_ops),
+        **of_quantized(torch, jax),
     }
+    own |= of_gradients(torch, jax, own, registry.all_aten_ops)
     return Rows(torch, jax, own, registry.all_aten_ops, mappings)
 
 
@@ -250,7 +254,42 @@ def _of_control(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
 
         return lax.while_loop(goes_on, lambda carried: tuple(body.run([*carried, *more])), tuple(first))
 
+    def flexible(
+        q: Any,
+        k: Any,
+        v: Any,
+        changed: Any,
+        blocks: Sequence[Any],
+        scale: float,
+        _: Any = None,
+        for_scores: Sequence[Any] = (),
+        for_mask: Sequence[Any] = (),
+    ) -> Any:
+        """Attention with scores that a graph changes, where another allows them; as PyTorch, which has logarithms to the base of 2."""
+        jnp, wide = jax.numpy, jax.numpy.promote_types(q.dtype, "float32")
+        k, v = (jnp.repeat(each, q.shape[1] // each.shape[1], axis=1) for each in (k, v))
+        k, v = (jnp.broadcast_to(each, (q.shape[0], *each.shape[1:])) for each in (k, v))
+        scores = jnp.einsum("bhsd,bhtd->bhst", q, k, preferred_element_type=wide) * scale
+
+        def of_all(body: Any, more: Sequence[Any], *before: Any) -> Any:
+            def function(*each: Any) -> Any:
+                found = body.run([*each, *more])
+                return found[0] if isinstance(found, list | tuple) else found
+
+            for axis in (3, 2, 1, 0):
+                which = [0 if axis == number else None for number in range(4)]
+                function = jax.vmap(function, (*[0] * len(before), *which))
+            return function(*before, *(jnp.arange(size, dtype="int32") for size in scores.shape))
+
+        allowed = of_all(blocks[-1], for_mask)
+        scores = jnp.where(allowed, of_all(changed, for_scores, scores), -jnp.inf)
+        largest = jnp.max(scores, axis=-1)
+        logarithm = jax.nn.logsumexp(scores, axis=-1)
+        weights = jnp.where(jnp.isneginf(largest)[..., None], 0, jax.nn.softmax(scores, axis=-1))
+        return weights.astype(q.dtype) @ v, logarithm / math.log(2), largest / math.log(2)
+
     return {
+        higher.flex_attention: flexible,
         higher.with_effects: lambda token, op, *_, **__: (token, None),  # of assertions: see `_of_assertions`
         higher.cond: lambda which, then, otherwise, given=(): lax.cond(
             which, lambda *each: tuple(then.run(each)), lambda *each: tuple(otherwise.run(each)), *given

@@ -531,3 +531,14 @@ def test_a_joint_graph_gives_its_loss_and_gradients(torch: Any) -> None:
     wanted = loss.detach(), *torch.autograd.grad(loss, list(module.parameters()))
     for found, each in zip(from_torch(joint, record="none")(x), wanted, strict=True):
         torch.testing.assert_close(found, each, rtol=1e-5, atol=1e-6)
+
+
+def test_a_number_at_the_first_stage(torch: Any) -> None:
+    x = torch.tensor([[3, 9], [4, 1]])
+    assert from_torch(torch.max, x).run_cpu(x, stage="hlo") == 9
+
+
+def test_what_pytorch_does_not_decompose_is_refused(torch: Any) -> None:
+    arguments = torch.eye(3).to_sparse_csr(), torch.ones(3, 3), torch.ones(3, 3)
+    with pytest.raises(Unsupported, match="does not decompose the module"):
+        from_torch(torch.sparse.sampled_addmm, *arguments)
