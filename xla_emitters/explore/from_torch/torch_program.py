@@ -17,6 +17,7 @@ Source: PyTorch's documentation of torch.export, torch.func and torch.utils.dlpa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from importlib import import_module
 from inspect import Parameter, Signature, signature
@@ -237,6 +238,8 @@ def loaded(path: str | Path) -> Any:
     """The `ExportedProgram` in a file. raises ToolError without the extra [torch], ParseError where PyTorch does not read it"""
     torch = _torch()
     rows_of(torch, jax_package())  # says what is missing before the file is read
+    with suppress(ImportError):  # PyTorch knows the ops of quantized graphs after this
+        import_module("torch.ao.quantization.fx._decomposed")
     try:
         return torch.export.load(path)
     except Exception as error:

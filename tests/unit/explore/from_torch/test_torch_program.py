@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -542,3 +543,16 @@ def test_what_pytorch_does_not_decompose_is_refused(torch: Any) -> None:
     arguments = torch.eye(3).to_sparse_csr(), torch.ones(3, 3), torch.ones(3, 3)
     with pytest.raises(Unsupported, match="does not decompose the module"):
         from_torch(torch.sparse.sampled_addmm, *arguments)
+
+
+def test_a_quantized_graph_in_a_file(torch: Any, tmp_path: Path) -> None:
+    """Another process reads it, in which PyTorch does not know its ops yet."""
+    pytest.importorskip("torch.ao.quantization.fx._decomposed")
+
+    class Quantized(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.ops.quantized_decomposed.quantize_per_tensor(x, 0.1, 2, -128, 127, torch.int8)
+
+    torch.export.save(torch.export.export(Quantized(), (torch.ones(2, 3),)), tmp_path / "quantized.pt2")
+    command = [sys.executable, "-W", "ignore", "-m", "xla_emitters.tools.main", "list", str(tmp_path / "quantized.pt2")]
+    assert subprocess.run(command, check=False, capture_output=True).returncode == 0
