@@ -467,7 +467,7 @@ def _tensor(array: Any, name: str) -> Any:
     if not isinstance(array, np.ndarray | np.generic):  # CuPy's, of bit patterns where it lacks the type
         found = torch.from_dlpack(array)
         return found if found.dtype == wanted else found.view(wanted)
-    held = np.asarray(array)
+    held = np.asarray(cast("Array", array))
     if held.dtype.isbuiltin == 1:
         return torch.from_numpy(held)
     return torch.from_numpy(held.view(np.int16 if held.dtype.itemsize == 2 else np.int8)).view(wanted)
