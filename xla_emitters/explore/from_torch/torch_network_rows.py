@@ -318,9 +318,9 @@ def of_gradients(
     def by(forward: Row) -> Row:
         return rounded_once(jax, lambda of_result, x, *how: jax.vjp(lambda x: forward(x, *how), x)[1](of_result)[0])
 
-    def adaptive(of_result: Any, x: Any) -> Any:
-        sizes = of_result.shape[len(x.shape[: -2 if x.ndim < 5 else -3]) :]
-        return by(table[aten._adaptive_avg_pool2d].func)(of_result, x, list(sizes))
+    def adaptive(rank: int) -> Row:
+        forward = by(table[aten._adaptive_avg_pool2d].func)
+        return lambda of_result, x: forward(of_result, x, list(of_result.shape[-rank:]))
 
     def at_places(rank: int) -> Row:
         """A gradient is added at the place that its window's largest element has."""
@@ -404,7 +404,7 @@ def of_gradients(
         **{getattr(aten, f"{name}_backward").default: of_resized(*kind) for name, kind in kinds.items()},
         **{getattr(aten, f"replication_pad{rank}d_backward").default: replicated for rank in (1, 2, 3)},
         **{getattr(aten, f"avg_pool{rank}d_backward").default: by(own[aten.avg_pool2d]) for rank in (2, 3)},
-        **{getattr(aten, f"_adaptive_avg_pool{rank}d_backward").default: adaptive for rank in (2, 3)},
+        **{getattr(aten, f"_adaptive_avg_pool{rank}d_backward").default: adaptive(rank) for rank in (2, 3)},
         **{getattr(aten, f"adaptive_max_pool{rank}d_backward").default: at_places(rank) for rank in (2, 3)},
         **{getattr(aten, f"max_pool{rank}d_with_indices_backward").default: at_places(rank) for rank in (2, 3)},
         aten._scaled_dot_product_flash_attention_for_cpu_backward.default: of_attention,

@@ -372,7 +372,7 @@ def test_gradients_of_windows(torch: Any) -> None:
             gradient(torch, lambda x: functional.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False), x),
             gradient(torch, lambda x: functional.avg_pool3d(x, 2), volume),
             *(gradient(torch, lambda x, n=n: functional.adaptive_avg_pool2d(x, n), x) for n in (1, (3, 2))),
-            gradient(torch, lambda x: functional.adaptive_avg_pool3d(x, (2, 2, 3)), volume),
+            *(gradient(torch, lambda x: functional.adaptive_avg_pool3d(x, (2, 2, 3)), x) for x in (volume, volume[0])),
             *(gradient(torch, each, x) for each in (functional.hardshrink, functional.softshrink)),
         )
 
