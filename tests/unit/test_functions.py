@@ -30,7 +30,7 @@ NAMED_ELSEWHERE = {
     "runtime/simt/nvvm_rules.py": {"fmax", "fmin"},
     "runtime/simt/vector_rules.py": {"fmax", "fmin"},
     # PyTorch's ways to round a quotient.
-    "explore/from_torch/torch_rows.py": {"floor", "trunc"},
+    "explore/from_torch/torch_array_rows.py": {"floor", "trunc"},
     # Renamed with the rest of arith; vector.fma becomes LLVM's too.
     "lowering/lower_to_llvm_gpu.py": {"arith.divf", "llvm.intr.fma"},
     # Spellings that other tools print: which of their names are ours is what these files say.

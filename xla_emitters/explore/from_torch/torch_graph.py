@@ -262,6 +262,8 @@ class _Interpreter:
         if row is None and isbuiltin(node.target):
             why = f"a size is computed from a float by {node.target.__name__}: sizes are whole numbers of Dims here"
             raise refused(node, why, "give the size in place of a factor, size=(...); or leave its Dim out")
+        if row is None and isinstance(wanted, graph.torch.Tensor) and not node.all_input_nodes:
+            return graph.rows.array(node.target(*node.args, **node.kwargs))  # the elements of a window, of known size
         if row is None:
             raise refused(node, f"torchax has no row for {_op(node)}, and PyTorch no decomposition")
         arguments, keywords = self._map((node.args, node.kwargs))
@@ -362,9 +364,14 @@ def _output(torch: ModuleType, argument: Any) -> tuple[str, Any]:
 
 def _decomposed(torch: ModuleType, rows: Rows, exported: Any) -> Any:
     """The exported program without writes in place, and with no op that has a decomposition but no row."""
-    exported = exported.run_decompositions({})
-    default = torch.export.default_decompositions()
+    default, table = torch.export.default_decompositions(), dict[Any, Any]()
     for _ in range(_DECOMPOSITIONS):
+        names = set(table)  # PyTorch takes some out of the table
+        try:
+            exported = exported.run_decompositions(table)
+        except Exception as error:
+            said = ", ".join(sorted(str(target).removesuffix(".default") for target in names)) or "the module"
+            raise Unsupported(f"PyTorch does not decompose {said}: {_said(error)}", stage=STAGE) from error
         targets = {
             node.target
             for module in exported.graph_module.modules()
@@ -375,10 +382,27 @@ def _decomposed(torch: ModuleType, rows: Rows, exported: Any) -> Any:
         missing = [target for target in targets if rows.of(target) is None]
         table = {target: default[target] for target in missing if target in default}
         table |= torch._decomp.get_decompositions([target for target in missing if target not in table])
-        if not table:
+        left = [target for target in missing if target not in table and not rows.is_random(target)]
+        table |= {target: found for target in left if (found := _by_others(torch, target)) is not None}
+        if not table or set(table) == names:
             break
-        exported = exported.run_decompositions(table)
     return exported
+
+
+def _by_others(torch: ModuleType, op: Any) -> Any:
+    """How PyTorch computes an op by others, as those on lists and of quantized graphs; None where each device does it by itself."""
+    key = torch._C.DispatchKey.CompositeExplicitAutograd
+    takes_tensors = any("Tensor" in str(argument.type) for argument in op._schema.arguments)
+    if not (takes_tensors and torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key.name)):
+        return None
+
+    def decomposed(*arguments: Any, **keywords: Any) -> Any:
+        try:
+            return op._op_dk(key, *arguments, **keywords)
+        except Exception:  # it asks for data: the op stays, and is refused with its place
+            return NotImplemented
+
+    return decomposed
 
 
 def _renamed(text: str, names: Mapping[str, str]) -> str:

@@ -17,6 +17,7 @@ Source: PyTorch's documentation of torch.export, torch.func and torch.utils.dlpa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from importlib import import_module
 from inspect import Parameter, Signature, signature
@@ -205,14 +206,18 @@ def from_torch(
     stablehlo, kept = _lowered(graph, dims, name, as_constants=parameters == "constants")
     program = compile_program(stablehlo, CompileOptions(**given))
     of_arguments = [each for each in graph.placeholders if each.kind == "argument"]
+    leaves = tuple(each for each in graph.outputs if each[0] != "token")
+    out_tree = exported.call_spec.out_spec
+    if out_tree.num_leaves != len(leaves):  # a joint graph: the loss and gradients, in order
+        out_tree = torch.utils._pytree.tree_structure((0,) * len(leaves))
     return TorchProgram(
         **{row.name: getattr(program, row.name) for row in fields(Program)},
         in_tree=exported.call_spec.in_spec,
-        out_tree=exported.call_spec.out_spec,
+        out_tree=out_tree,
         state=tuple(each.name for each in kept if each.kind == "state" and parameters == "arguments"),
         taken=tuple(number for number, each in enumerate(of_arguments) if any(each is other for other in kept)),
         fixed={number: each.value for number, each in enumerate(of_arguments) if not each.is_tensor},
-        leaves=tuple(each for each in graph.outputs if each[0] != "token"),
+        leaves=leaves,
         signature=signature(cast("Any", module).forward) if isinstance(module, torch.nn.Module) else None,
     )
 
@@ -233,6 +238,8 @@ def loaded(path: str | Path) -> Any:
     """The `ExportedProgram` in a file. raises ToolError without the extra [torch], ParseError where PyTorch does not read it"""
     torch = _torch()
     rows_of(torch, jax_package())  # says what is missing before the file is read
+    with suppress(ImportError):  # PyTorch knows the ops of quantized graphs after this
+        import_module("torch.ao.quantization.fx._decomposed")
     try:
         return torch.export.load(path)
     except Exception as error:
@@ -267,7 +274,8 @@ def _exported(
         try:
             found = exported(module)
         except Exception as error:
-            if "functorch" not in str(error):
+            # Forward-mode derivatives within `vmap` lack an attribute.
+            if "functorch" not in str(error) and not isinstance(error, AttributeError):
                 raise
             found = None
         # It may also end with tensors of a transform as constants, which have no elements.
@@ -456,10 +464,10 @@ def _host_array(value: Any) -> Array:
 def _tensor(array: Any, name: str) -> Any:
     """A result of HLO's type `name` as PyTorch's tensor: of the same memory."""
     torch, wanted = _torch(), _torch_name(name)
-    if not isinstance(array, np.ndarray):  # CuPy's, of bit patterns where it lacks the type
+    if not isinstance(array, np.ndarray | np.generic):  # CuPy's, of bit patterns where it lacks the type
         found = torch.from_dlpack(array)
         return found if found.dtype == wanted else found.view(wanted)
-    held = cast("Array", array)
+    held = np.asarray(cast("Array", array))
     if held.dtype.isbuiltin == 1:
         return torch.from_numpy(held)
     return torch.from_numpy(held.view(np.int16 if held.dtype.itemsize == 2 else np.int8)).view(wanted)

@@ -37,7 +37,7 @@ def without_transforms(
     """
     symbolic = torch.fx.experimental.symbolic_shapes
     tree, env = torch.utils._pytree, symbolic.ShapeEnv(duck_shape=False)
-    mode = torch._subclasses.fake_tensor.FakeTensorMode(shape_env=env)
+    mode = torch._subclasses.fake_tensor.FakeTensorMode(shape_env=env, allow_non_fake_inputs=True)
     of_symbol = dict[str, Any]()
 
     def fake(value: Any, of_axes: Sequence[Any] = ()) -> Any:

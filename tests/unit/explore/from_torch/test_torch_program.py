@@ -1,5 +1,6 @@
 """PyTorch modules as programs: what goes in and comes out, names of sizes, what is refused and where, and that PyTorch stays as it is."""
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -497,3 +498,57 @@ def test_kernels_say_the_lines_of_the_module(torch: Any) -> None:
 
     program = from_torch(Module(), torch.ones(2, 4))
     assert Path(__file__).name in program.explain()
+
+
+def test_derivatives_of_derivatives(torch: Any) -> None:
+    """Forward through backward, beside a tensor that the function holds."""
+    weights = torch.randn(4)
+
+    def function(x: Any) -> Any:
+        return torch.func.hessian(lambda x: (weights * x**3).prod())(x), torch.func.jacfwd(torch.sigmoid)(x)
+
+    x = torch.randn(4)
+    for found, wanted in zip(from_torch(function, x, record="none")(x), function(x), strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_a_joint_graph_gives_its_loss_and_gradients(torch: Any) -> None:
+    class Loss(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+
+        def forward(self, x: Any) -> Any:
+            return self.inner(x).square().mean()
+
+    module, x = Loss(), torch.randn(3, 4)
+    experimental = pytest.importorskip("torch.export.experimental")
+    joint = experimental._export_forward_backward(torch.export.export(module, (x,)))
+    loss = module(x)
+    wanted = loss.detach(), *torch.autograd.grad(loss, list(module.parameters()))
+    for found, each in zip(from_torch(joint, record="none")(x), wanted, strict=True):
+        torch.testing.assert_close(found, each, rtol=1e-5, atol=1e-6)
+
+
+def test_a_number_at_the_first_stage(torch: Any) -> None:
+    x = torch.tensor([[3, 9], [4, 1]])
+    assert from_torch(torch.max, x).run_cpu(x, stage="hlo") == 9
+
+
+def test_what_pytorch_does_not_decompose_is_refused(torch: Any) -> None:
+    arguments = torch.eye(3).to_sparse_csr(), torch.ones(3, 3), torch.ones(3, 3)
+    with pytest.raises(Unsupported, match="does not decompose the module"):
+        from_torch(torch.sparse.sampled_addmm, *arguments)
+
+
+def test_a_quantized_graph_in_a_file(torch: Any, tmp_path: Path) -> None:
+    """Another process reads it, in which PyTorch does not know its ops yet."""
+    pytest.importorskip("torch.ao.quantization.fx._decomposed")
+
+    class Quantized(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.ops.quantized_decomposed.quantize_per_tensor(x, 0.1, 2, -128, 127, torch.int8)
+
+    torch.export.save(torch.export.export(Quantized(), (torch.ones(2, 3),)), tmp_path / "quantized.pt2")
+    command = [sys.executable, "-W", "ignore", "-m", "xla_emitters.tools.main", "list", str(tmp_path / "quantized.pt2")]
+    assert subprocess.run(command, check=False, capture_output=True).returncode == 0

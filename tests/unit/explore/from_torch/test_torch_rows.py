@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from xla_emitters.errors import Unsupported
 from xla_emitters.explore.from_torch.torch_program import from_torch
 
 
@@ -19,7 +20,7 @@ def is_as_pytorch(torch: Any, function: Callable[..., Any], *arguments: Any, bou
     """The compiled function has PyTorch's results, relative to the largest number of each within `bound`."""
     found, wanted = from_torch(function, *arguments, record="none")(*arguments), function(*arguments)
     for one, other in zip(*map(torch.utils._pytree.tree_leaves, (found, wanted)), strict=True):
-        largest = float(torch.nan_to_num(other.abs()).max()) if bound else 0.0
+        largest = float(torch.nan_to_num(other.abs()).max()) if bound and other.dtype != torch.bool else 0.0
         torch.testing.assert_close(one, other, rtol=0, atol=bound * largest, equal_nan=True)
 
 
@@ -59,6 +60,7 @@ def test_sixteen_bits_are_rounded_once(torch: Any, name: str) -> None:
             functional.avg_pool1d(x[:, None], 63, 1, 31),
             functional.silu(x - 100),
             torch.logaddexp(x, x),
+            torch.matrix_exp(x[:, :8] / 800),
         )
 
     x, mean = (torch.randn(8, 64) + 100).to(element), torch.full((64,), 100.0).to(element)
@@ -118,6 +120,7 @@ def test_places_of_the_largest(torch: Any) -> None:
             functional.max_pool1d(y[0], 3, 2, 1, return_indices=True, ceil_mode=True),
             torch.cummax(scalar, 0),
             torch.cummin(scalar, 0),
+            torch.cummax(y > 0, -1),
             torch.nonzero_static(y > 2, size=3),
         )
 
@@ -348,3 +351,161 @@ def test_elements_where_a_mask_is_true_get_values(torch: Any) -> None:
     program = from_torch(function, *first, dynamic_shapes=shapes, record="none")
     for given in first, arguments(4, 5, 6):
         torch.testing.assert_close(program(*given), function(*given), rtol=0, atol=0)
+
+
+def gradient(torch: Any, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Of the sum of the result's sines, so that it differs from element to element."""
+    found, back = torch.func.vjp(function, *arguments)
+    return back(torch.cos(found))
+
+
+def test_gradients_of_windows(torch: Any) -> None:
+    functional = torch.nn.functional
+
+    def function(x: Any, volume: Any) -> Any:
+        return (
+            gradient(torch, lambda x: functional.max_pool2d(x, 3, 2, 1), x),
+            gradient(torch, lambda x: functional.max_pool3d(x, 2), volume),
+            gradient(torch, lambda x: functional.avg_pool1d(x[0], 3, 2, 1), x),
+            gradient(torch, lambda x: functional.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False), x),
+            gradient(torch, lambda x: functional.avg_pool3d(x, 2), volume),
+            *(gradient(torch, lambda x, n=n: functional.adaptive_avg_pool2d(x, n), x) for n in (1, (3, 2))),
+            *(gradient(torch, lambda x: functional.adaptive_avg_pool3d(x, (2, 2, 3)), x) for x in (volume, volume[0])),
+            *(gradient(torch, each, x) for each in (functional.hardshrink, functional.softshrink)),
+        )
+
+    is_as_pytorch(torch, function, torch.randn(2, 2, 6, 7), torch.randn(1, 2, 4, 5, 6), bound=1e-6)
+
+
+@pytest.mark.parametrize(
+    "mode", ["nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "replicate"]
+)
+def test_gradients_of_resized_pictures(torch: Any, mode: str) -> None:
+    functional, shapes = torch.nn.functional, {"linear": (2, 3, 7), "trilinear": (1, 2, 3, 4, 5)}
+
+    def resized(x: Any, **how: Any) -> Any:
+        return gradient(torch, lambda x: functional.interpolate(x, mode=mode, **how), x)
+
+    def function(x: Any) -> Any:
+        rank = x.ndim - 2
+        if mode == "replicate":
+            return gradient(torch, lambda x: functional.pad(x, (1, 2, 0, 3), mode=mode), x)
+        corners = ({},) if "nearest" in mode else ({"align_corners": each} for each in (False, True))
+        sizes = ({"size": (9, 4, 6)[:rank]}, {"scale_factor": (1.5, 0.7, 2.0)[:rank]})
+        return [resized(x, **size, **corner) for corner in corners for size in sizes]
+
+    is_as_pytorch(torch, function, torch.randn(shapes.get(mode, (2, 2, 6, 7))), bound=2e-6)
+
+
+def test_gradients_of_attention(torch: Any) -> None:
+    """Beside a mask of truth values with a row of which nothing is allowed, and one of numbers."""
+    allowed, bias = torch.rand(4, 5) > 0.4, torch.randn(4, 5)
+    allowed[1] = False
+    attention = torch.nn.functional.scaled_dot_product_attention
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        hows = ({}, {"is_causal": True, "scale": 0.2}, {"attn_mask": allowed}, {"attn_mask": bias})
+        return [gradient(torch, lambda *three, how=how: attention(*three, **how), q, k, v) for how in hows]
+
+    q, k, v = (torch.randn(1, 2, size, 8) for size in (4, 5, 5))
+    is_as_pytorch(torch, function, q, k, v, bound=2e-6)
+
+
+def test_gradients_of_any_number_of_images(torch: Any) -> None:
+    functional, b = torch.nn.functional, torch.export.Dim("b")
+
+    def function(x: Any) -> Any:
+        return (
+            gradient(torch, lambda x: functional.max_pool2d(x, 2), x),
+            gradient(torch, lambda x: functional.avg_pool2d(x, 2), x),
+            gradient(torch, lambda x: functional.adaptive_avg_pool2d(x, (2, 3)), x),
+        )
+
+    program = from_torch(function, torch.ones(2, 2, 4, 6), dynamic_shapes=({0: b},), record="none")
+    for count in (3, 1):
+        x = torch.randn(count, 2, 4, 6)
+        torch.testing.assert_close(program(x), function(x), rtol=0, atol=1e-5)
+
+
+def test_graphs_that_were_quantized(torch: Any) -> None:
+    """Of each tensor, channel and token; with steps and zeros that are constants, or computed."""
+    pytest.importorskip("torch.ao.quantization.fx._decomposed")
+    quantized, byte = torch.ops.quantized_decomposed, torch.int8
+    limits = -128, 127, byte
+
+    def function(x: Any, w: Any, steps: Any, zeros: Any) -> Any:
+        of_channels = quantized.quantize_per_channel(w, steps, zeros, 0, *limits)
+        step, zero = quantized.choose_qparams.tensor(x, -128, 127, 1e-6, byte)
+        of_tokens = quantized.choose_qparams_per_token_asymmetric(x, byte)
+        computed = quantized.quantize_per_tensor.tensor(x, step, zero, *limits)
+        return (
+            quantized.dequantize_per_channel(of_channels, steps, zeros, 0, *limits),
+            quantized.choose_qparams_symmetric.tensor(x, 0, 255, 1e-6, torch.uint8),
+            quantized.dequantize_per_tensor.tensor(computed, step, zero, *limits),
+            quantized.dequantize_per_tensor(quantized.quantize_per_tensor(x, 0.03, 2, *limits), 0.03, 2, *limits),
+            *(of_channels, step, zero, computed, quantized.quantize_per_token(x, *of_tokens, *limits)),
+        )
+
+    x, w = torch.randn(3, 6), torch.randn(4, 6)
+    is_as_pytorch(torch, function, x, w, w.abs().amax(1) / 127, torch.tensor([0, 1, -2, 3]), bound=1e-6)
+
+
+def test_numbers_as_if_they_were_quantized(torch: Any) -> None:
+    def function(x: Any, steps: Any, zeros: Any, byte: Any) -> Any:
+        aten = torch.ops.aten
+        of_tensor = aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams
+        return (
+            aten.fake_quantize_per_tensor_affine_cachemask(x, 0.1, 3, -8, 7),
+            aten.fake_quantize_per_channel_affine_cachemask(x, steps, zeros, 1, 0, 15),
+            *(of_tensor(x, steps[:1], zeros[:1], each, -8, 7) for each in (zeros[:1], zeros[1:2])),
+            torch._int_mm(byte, byte.t()),
+        )
+
+    byte = torch.randint(-128, 127, (24, 32), dtype=torch.int8)
+    steps, zeros = torch.tensor([0.1, 0.2, 0.3]), torch.tensor([0, 1, 2], dtype=torch.int32)
+    is_as_pytorch(torch, function, torch.randn(5, 3), steps, zeros, byte, bound=1e-7)
+
+
+def test_attention_with_scores_that_a_function_changes(torch: Any) -> None:
+    """A bias of each head, groups of heads, and a mask of which one row allows nothing."""
+    flex = pytest.importorskip("torch.nn.attention.flex_attention")
+    bias = torch.randn(4)
+    mask = flex.create_block_mask(lambda b, h, i, j: (i >= j) & (i != 3), None, None, 128, 128, device="cpu")
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return (
+            flex.flex_attention(q, k, v, lambda score, b, h, i, j: score * bias[h] + (i - j), enable_gqa=True),
+            flex.flex_attention(q[:, :2], k, v, block_mask=mask, scale=0.3),
+        )
+
+    q, k, v = (torch.randn(2, heads, 128, 8) for heads in (4, 2, 2))
+    is_as_pytorch(torch, function, q, k, v, bound=1e-5)
+
+
+def test_lists_of_tensors_and_windows_of_known_size(torch: Any) -> None:
+    def function(x: Any, y: Any) -> Any:
+        products = torch._foreach_mul([x, y], [y, x])
+        return (
+            *(torch._foreach_add(products, 2.0), torch._foreach_norm([x, y])),
+            *(x * each(6) for each in (torch.kaiser_window, torch.hamming_window, torch.bartlett_window)),
+        )
+
+    is_as_pytorch(torch, function, torch.randn(3, 6), torch.randn(3, 6), bound=1e-6)
+
+
+def test_a_bag_with_weights(torch: Any) -> None:
+    bag = torch.nn.EmbeddingBag(10, 4, mode="sum").eval()
+
+    def function(numbers: Any, first: Any, weights: Any) -> Any:
+        return bag(numbers, first, weights).detach()
+
+    is_as_pytorch(torch, function, torch.randint(0, 10, (6,)), torch.tensor([0, 3]), torch.randn(6), bound=1e-6)
+
+
+@pytest.mark.parametrize("name", ["bernoulli", "randn_like", "multinomial"])
+def test_random_numbers_are_refused_by_name(torch: Any, name: str) -> None:
+    def function(x: Any) -> Any:
+        return getattr(torch, name)(x, *((2,) if name == "multinomial" else ()))
+
+    with pytest.raises(Unsupported, match="draws random numbers"):
+        from_torch(function, torch.rand(3, 4))
