@@ -136,20 +136,25 @@ def erase_unused(module: ModuleOp, computations: Iterable[ComputationOp]) -> Non
         pending = [computation for computation in pending if computation not in unused] if unused else []
 
 
-def inline_calls(module: ModuleOp) -> None:
-    """Inlines every `call`, also inside of computations that calls or loops run.
-
-    raises VerifyError for a cycle of calls, and for more instructions than MOST_INLINED
-    """
-    calls = [op for op in module.walk() if isinstance(op, CallOp)]
-    if not calls:
-        return
+def refuse_many_calls(module: ModuleOp) -> None:
+    """raises VerifyError for a cycle of calls, and for calls that would be more than MOST_INLINED instructions"""
     sizes = dict[ComputationOp, int]()
     for each in callees_first([op for op in module.ops if isinstance(op, ComputationOp)], _called):
         sizes[each] = sum(1 for _ in each.instructions) + sum(map(sizes.__getitem__, _called(each)))
         if sizes[each] > MOST_INLINED:
             message = f"calls make more than {MOST_INLINED} instructions of computation '{each.sym_name.data}'"
             raise VerifyError(message, stage="plan", place=written_at(each))
+
+
+def inline_calls(module: ModuleOp) -> None:
+    """Inlines every `call`, also inside of computations that calls or loops run.
+
+    raises as `refuse_many_calls`
+    """
+    calls = [op for op in module.walk() if isinstance(op, CallOp)]
+    if not calls:
+        return
+    refuse_many_calls(module)
     called = {find_computation(op, op.to_apply) for op in calls}
     others = (op for op in module.walk() if isinstance(op, CallingOp) and not isinstance(op, CallOp))
     kept = {callee.symbol.root_reference.data for op in others for callee in op.callees()}

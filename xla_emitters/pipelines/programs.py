@@ -40,6 +40,7 @@ from xla_emitters.dynamic.sizes import sizes_of
 from xla_emitters.dynamic.sizes.program import arguments_at, parameter_specs, result_specs
 from xla_emitters.errors import UsageError
 from xla_emitters.graph.entry import entry_of
+from xla_emitters.graph.inlining import refuse_many_calls
 from xla_emitters.pipelines.lowerings import Lowerings, elided_in, lowerings_of
 from xla_emitters.pipelines.options import CompileOptions
 from xla_emitters.pipelines.pass_lists import OF_PROGRAMS, program_rows, refuse_unknown_passes, rows_of
@@ -279,6 +280,7 @@ def compile_program(
     copy.attributes.pop(STACK_TABLES, None)  # lines of Python are looked up in the module that was read
     entry = entry_of(copy)
     _refuse_other_than_arrays(entry)
+    refuse_many_calls(module)
     sizes = sizes_of(module)
     recorder.read("stablehlo", copy, _skipped(copy))
     if stage != PROGRAM_STAGES[0]:

@@ -11,6 +11,7 @@ from xla_emitters.dialects.hlo.computation import CallOp, ComputationOp
 from xla_emitters.errors import VerifyError
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.inlining import inline_calls
+from xla_emitters.pipelines.programs import compile_program
 from xla_emitters.runtime.reference.reference import evaluate
 from xla_emitters.text.hlo import parse_hlo, print_hlo
 
@@ -123,5 +124,6 @@ def test_calls_that_double_again_and_again_are_refused() -> None:
     module = parse_hlo(
         first + doubled + "ENTRY main { x = f32[] parameter(0)\n  ROOT r = f32[] call(x), to_apply=g59 }"
     )
-    with pytest.raises(VerifyError, match="more than 1048576 instructions of computation 'g18'"):
-        inline_calls(module)
+    for refuse in (inline_calls, compile_program):  # sizes of a program are known through its calls
+        with pytest.raises(VerifyError, match="more than 1048576 instructions of computation 'g18'"):
+            refuse(module)
