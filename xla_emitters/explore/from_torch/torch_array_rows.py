@@ -305,6 +305,14 @@ def of_lines(
         mask = mask.reshape((*[1] * first, *mask.shape, *[1] * after))
         return jnp.where(mask, x + values if accumulate else values, x)
 
+    def reduced_into(x: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
+        """Without what is there, a maximum begins with the least number of its type; torchax takes that of floats for all."""
+        if not include_self and reduce in ("amax", "amin") and not jnp.issubdtype(x.dtype, jnp.inexact):
+            is_bool, is_least = x.dtype == jnp.bool_, reduce == "amax"
+            start = not is_least if is_bool else getattr(jnp.iinfo(x.dtype), "min" if is_least else "max")
+            x, include_self = table[aten.scatter.value].func(x, dim, index, start), True
+        return table[aten.scatter_reduce].func(x, dim, index, source, reduce, include_self=include_self)
+
     def of_bits(x: Any, element: Any) -> Any:
         """The same bits as elements of another type: of another size, in the last axis."""
         wanted = jnp.dtype(types(element))
@@ -341,6 +349,7 @@ def of_lines(
         aten.put.default: put,
         aten.masked_scatter.default: filled,
         aten.index_put.default: with_indices,
+        aten.scatter_reduce.two: reduced_into,
         **dict.fromkeys((aten.searchsorted.Tensor, aten.searchsorted.Scalar), places),
         **dict.fromkeys((aten.bucketize.Tensor, aten.bucketize.Scalar), buckets),
         **dict.fromkeys((aten.median.default, aten.median.dim), middle(ignores_nan=False)),
@@ -404,6 +413,11 @@ def of_matrices(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
             return [None, linalg.svd(a, compute_uv=False), None]
         return list(linalg.svd(a, full_matrices=full_matrices))
 
+    def of_hermitian(a: Any, triangle: str = "L", compute_v: bool = True) -> Any:
+        """Of the named triangle alone, whatever is in the other one."""
+        values, vectors = linalg.eigh(a, triangle, symmetrize_input=False)
+        return [values, vectors if compute_v else jnp.zeros(0, a.dtype)]
+
     def orthogonal(a: Any, mode: str = "reduced") -> Any:
         return [jnp.zeros(0, a.dtype), linalg.qr(a, mode="r")] if mode == "r" else list(linalg.qr(a, mode=mode))
 
@@ -419,6 +433,7 @@ def of_matrices(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
         aten.lu_unpack.default: unpacked,
         aten._linalg_det.default: lambda a: [linalg.det(a), None, None],
         aten._linalg_svd.default: singular,
+        aten._linalg_eigh.default: of_hermitian,
         aten.linalg_qr.default: orthogonal,
         aten._fft_c2r.default: of_spectrum,
     }

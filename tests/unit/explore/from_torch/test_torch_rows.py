@@ -266,6 +266,30 @@ def test_factors_of_matrices_and_a_spectrum_of_odd_length(torch: Any) -> None:
     is_as_pytorch(torch, function, torch.randn(4, 3), torch.randn(2, 4, 3, dtype=torch.complex64), bound=1e-5)
 
 
+@pytest.mark.parametrize("triangle", ["L", "U"])
+def test_one_triangle_of_a_hermitian_matrix_is_read(torch: Any, triangle: str) -> None:
+    def function(a: Any) -> Any:
+        values, vectors = torch.linalg.eigh(a, UPLO=triangle)
+        return values, (vectors * values[:, None, :]) @ vectors.mT, torch.linalg.eigvalsh(a, UPLO=triangle)
+
+    is_as_pytorch(torch, function, torch.randn(3, 4, 4), bound=1e-5)
+
+
+@pytest.mark.parametrize("element", ["int64", "int32", "uint8", "bool", "float32"])
+def test_the_largest_of_what_comes_to_a_place_without_what_is_there(torch: Any, element: str) -> None:
+    index = torch.tensor([[0, 1, 1, 3], [2, 2, 0, 3]])
+
+    def function(x: Any, source: Any) -> Any:
+        return tuple(
+            torch.scatter_reduce(x, 0, index, source, reduce, include_self=include)
+            for reduce in ("amax", "amin")
+            for include in (True, False)
+        )
+
+    x, source = (torch.randint(-9, 9, shape).to(getattr(torch, element)) for shape in ((4, 5), (2, 4)))
+    is_as_pytorch(torch, function, x, source)
+
+
 @pytest.mark.parametrize("shape", [(3, 5), (2, 5, 3)])
 def test_factors_in_one_matrix_are_unpacked(torch: Any, shape: tuple[int, ...]) -> None:
     def function(a: Any) -> Any:
