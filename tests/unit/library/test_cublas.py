@@ -43,3 +43,12 @@ def test_no_elements(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
             out = cupy.full((2, shapes[0][1], 4), 7, np.float32)
             multiply(left, right, out)
             assert not out.host.any()
+
+
+def test_a_factor_that_a_reshape_copies_is_in_device_memory() -> None:
+    """Where elements are in no order that the shape could have, CuPy's reshape copies, as NumPy's does."""
+    with fake_cupy() as cupy:
+        there = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+        left, right = cupy.asarray(there).transpose(2, 0, 1).reshape(4, 6), cupy.asarray(there).reshape(6, 4)
+        found: Any = product(left, right, ("f32", "f32"), cupy)
+        np.testing.assert_array_equal(found.host, there.transpose(2, 0, 1).reshape(4, 6) @ there.reshape(6, 4))

@@ -141,7 +141,9 @@ class ndarray:
         return self if not copy and self.dtype == dtype else ndarray(_aligned(self.host.astype(dtype)))
 
     def reshape(self, *shape: Any) -> ndarray:
-        return ndarray(self.host.reshape(*shape))
+        """A view, or, where the elements are in no such order, a copy in device memory."""
+        made = self.host.reshape(*shape)
+        return ndarray(made if np.may_share_memory(made, self.host) else _aligned(made))
 
     def transpose(self, *axes: Any) -> ndarray:
         if not all(isinstance(axis, int) for axis in (axes[0] if len(axes) == 1 else axes)):
