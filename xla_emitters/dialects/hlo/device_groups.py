@@ -67,11 +67,12 @@ def devices_of(module: ModuleOp) -> int:
     replicas, partitions = counts_of(module)
     said, most = replicas * partitions, 1
     for op in module.walk():
-        if not isinstance(op, RuleOp) or not {"replica_groups", "source_target_pairs"} & op.properties.keys():
+        if not isinstance(op, RuleOp):
             continue
-        groups = groups_of(op)
-        most = max([most, *(device + 1 for group in (*groups, *pairs_of(op)) for device in group)])
-        missing = set(range(said)).difference(device for group in groups for device in group)
+        is_collective = bool({"replica_groups", "source_target_pairs"} & op.properties.keys())
+        groups, pairs = groups_of(op) if is_collective else (), pairs_of(op) if pairs_said(op) else ()
+        most = max([most, *(device + 1 for group in (*groups, *pairs) for device in group)])
+        missing = set(range(said if is_collective else 0)).difference(device for group in groups for device in group)
         if missing and "broadcast" not in op.opcode:
             raise DataError(
                 f"%{op.instruction_name.data} = {op.opcode} is for {said - len(missing)} of the module's {said} devices:"
@@ -124,7 +125,11 @@ def pairs_said(op: RuleOp) -> tuple[tuple[int, ...], ...]:
     """The pairs of a permute, a send or a receive as its text has them: XLA keeps those of the latter among the front end's attributes."""
     pairs, beside = op.properties.get("source_target_pairs"), op.attributes.get("frontend_attributes")
     if isinstance(beside, StringAttr) and (found := _TRANSFERS.search(beside.data)):
-        return tuple(tuple(map(int, pair)) for pair in re.findall(r"\{\s*(\d+)\s*,\s*(\d+)\s*\}", found[1]))
+        # A number of many digits is of no device; no module has device MOST_DEVICES either.
+        return tuple(
+            tuple(int(device) if len(device) < 10 else MOST_DEVICES for device in pair)
+            for pair in re.findall(r"\{\s*(\d+)\s*,\s*(\d+)\s*\}", found[1])
+        )
     return tuple(integers(pair) for pair in pairs) if isa(pairs, ArrayAttr[DenseArrayBase]) else ()
 
 

@@ -108,6 +108,22 @@ def test_a_module_needs_the_devices_that_its_groups_name() -> None:
     assert devices_of(parse_hlo("HloModule m, num_partitions=512\nENTRY main { ROOT x = f32[8] parameter(0) }")) == 512
 
 
+@pytest.mark.parametrize(("receiver", "named"), [("1", ""), ("5", "device 5,"), ("7" * 5000, "device 1048576,")])
+def test_a_transfer_to_a_device_that_the_module_does_not_have(receiver: str, named: str) -> None:
+    """Front end attributes are text: a number may have any length."""
+    pairs = f'frontend_attributes={{_xla_send_recv_source_target_pairs="{{{{0,{receiver}}}}}"}}'
+    module = parse_hlo(f"""HloModule m, num_partitions=2
+ENTRY main {{ x = f32[4] parameter(0)
+  t = token[] after-all()
+  s = (f32[4], u32[], token[]) send(x, t), channel_id=1, {pairs}
+  ROOT d = token[] send-done(s), channel_id=1 }}""")
+    if not named:
+        assert devices_of(module) == 2
+        return
+    with pytest.raises(DataError, match=f"%s = send names {named} but the module is for 2 devices"):
+        devices_of(module)
+
+
 @pytest.mark.parametrize(
     "groups",
     [
