@@ -97,8 +97,8 @@ def test_an_error_of_one_device_ends_all() -> None:
 
 def test_how_many() -> None:
     assert [devices_wanted(8, None, "run"), devices_wanted(512, 512, "run"), devices_wanted(1, 1, "run")] == [8, 512, 1]
-    for needed, asked in ((8, 4), (1, 2), (512, None)):
-        with pytest.raises(UsageError, match=f"for {needed} devices"):
+    for needed, asked, said in ((8, 4, "8 devices"), (1, 2, "one device"), (512, None, "512 devices")):
+        with pytest.raises(UsageError, match=f"for {said}"):
             devices_wanted(needed, asked, "run")
 
 
