@@ -1,7 +1,5 @@
 """Blocks that wait for earlier ones cost what the others do, and those that wait for later ones all run at once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
