@@ -65,8 +65,9 @@ def problems_of(fusion: Fusion, stages: str, architectures: Sequence[str], verif
     problems = [] if verdict.ok else [verdict.summary, *verdict.details]
     for architecture in architectures:
         program = compile(fusion.text, target=architecture, record="none")
-        entries = sorted(entry.name for entry in assemble(program.code, architecture, here()).entries)
         kernels = sorted(kernel.name for kernel in program.kernels)
+        assembled = assemble(program.code, architecture, here()).entries if kernels else ()  # a copy alone has none
+        entries = sorted(entry.name for entry in assembled)
         if entries != kernels:
             problems.append(f"{architecture}: the entries are {entries}, and the kernels {kernels}")
     return problems
