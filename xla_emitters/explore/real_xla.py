@@ -32,7 +32,7 @@ from xla_emitters.lowering.toolchain.tools import find_tool
 from xla_emitters.settings import Toolchain, read_settings
 from xla_emitters.support.decoding import saved_module
 from xla_emitters.support.extras import install_command, installed
-from xla_emitters.text.binary.jaxlib_process import with_output_sharding
+from xla_emitters.text.binary.jaxlib_process import with_shardings
 
 Flag = bool | int | float | str
 """The type of a value of XLA's DebugOptions."""
@@ -196,16 +196,19 @@ class XlaGpu:
         return address
 
 
+_OPTIMIZED = "*gpu_after_optimizations.txt"
+
+
 def dumped(directory: Path) -> str | None:
     """The optimized module among XLA's dumps, or None if XLA did not get that far."""
-    text = next((path.read_text("utf-8") for path in directory.glob("*gpu_after_optimizations.txt")), None)
+    text = next((path.read_text("utf-8") for path in directory.glob(_OPTIMIZED)), None)
     # That of the last module may still be in the making: see `_watch_passes`.
     proto = next(directory.glob("*after_spmd_partitioner.hlo.pb"), None)
     if text is None or proto is None:
         return text
     found = saved_module(proto.read_bytes())
     assert found is not None
-    return with_output_sharding(text, _import("jaxlib._hlo").HloModule.from_serialized_hlo_module_proto(found.module))
+    return with_shardings(text, _import("jaxlib._hlo").HloModule.from_serialized_hlo_module_proto(found.module))
 
 
 _MEMORY_BYTES = {
@@ -303,9 +306,15 @@ def serve() -> None:
         answer(_answer(request))
 
 
+_WHOLE = re.compile(r"^ENTRY .*?^}", re.MULTILINE | re.DOTALL)
+"""The end of a module's text: its last computation."""
+
+
 def _watch_passes(directory: Path, end: Callable[[], None]) -> None:
-    """Calls `end` when XLA's passes are done: it dumps the assignment of buffers after the module, which is complete then."""
+    """Calls `end` when XLA's passes are done and their module is written: XLA dumps the assignment of buffers after it, or beside it."""
     while not any(directory.glob("*gpu_after_optimizations-*")):
+        time.sleep(0.005)
+    while not any(_WHOLE.search(path.read_text("utf-8", "replace")) for path in directory.glob(_OPTIMIZED)):
         time.sleep(0.005)
     end()
 

@@ -186,18 +186,25 @@ def test_what_xla_prints_is_no_part_of_the_answer(tmp_path: Path) -> None:
 
 
 def test_the_child_answers_when_the_passes_are_done(tmp_path: Path) -> None:
-    """XLA dumps the module, then the assignment of its buffers, then makes code, here for ten minutes."""
-    dumps = ("m.gpu_after_optimizations.txt", "m.gpu_after_optimizations-buffer-assignment.txt")
-    made = "; ".join(f"open({str(tmp_path / name)!r}, 'w').write('text')" for name in dumps)
-    code = (
-        "import time; from xla_emitters.explore import real_xla\n"
-        f"def answer(request): {made}; time.sleep(600)\n"
-        "real_xla._answer = answer; real_xla.serve()"
-    )
+    """XLA dumps the module and the assignment of its buffers, in any order, then makes code, here for ten minutes."""
+    module, buffers = (str(tmp_path / f"m.gpu_after_optimizations{end}.txt") for end in ("", "-buffer-assignment"))
+    lines = ("HloModule m\n\nENTRY e {\n", "  ROOT x = f32[] parameter(0)\n", "}\n\n")
+    code = f"""import time
+from xla_emitters.explore import real_xla
+def answer(request):
+    with open({buffers!r}, "w"), open({module!r}, "w") as file:
+        for line in {lines!r}:
+            time.sleep(0.1)
+            file.write(line)
+            file.flush()
+        time.sleep(600)
+real_xla._answer = answer
+real_xla.serve()"""
     request = {"work": "optimize", "text": "", "target": "h200", "directory": str(tmp_path), "flags": {}}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, check=True, timeout=60)
     assert json.loads(done.stdout) == {}
+    assert Path(module).read_text().endswith("}\n\n")
 
 
 def _failing(monkeypatch: pytest.MonkeyPatch, messages: list[str]) -> list[object]:

@@ -162,20 +162,31 @@ def whole_text(module: Any) -> str:
     """jaxlib's HloModule as text with all elements of constants, which its own printer leaves out. raises ImportError without jaxlib."""
     options = import_module("jaxlib._hlo").HloPrintOptions()
     options.print_large_constants = True
-    return with_output_sharding(module.to_string(options), module)
+    return with_shardings(module.to_string(options), module)
 
 
-def with_output_sharding(text: str, module: Any) -> str:
-    """HLO text with the sharding of the results on ENTRY's ROOT, if jaxlib's module, which the text is of, has one.
+def with_shardings(text: str, module: Any) -> str:
+    """HLO text with the shardings of ENTRY's parameters, and of the results on its ROOT, as far as jaxlib's module has some.
 
-    XLA's own text has shardings of parameters only.
+    XLA's own text has those of parameters alone, and since jaxlib 0.11 not those of a module after its passes.
     """
-    if (proto := module.spmd_output_sharding) is None:
-        return text
-    sharding = import_module("jaxlib._hlo").HloSharding.from_proto(proto)
-    return re.sub(
-        r"(^ENTRY [\s\S]*?^ +ROOT [^\n]*)", lambda found: f"{found[1]}, sharding={sharding}", text, count=1, flags=re.M
-    )
+    shown, start = import_module("jaxlib._hlo").HloSharding.from_proto, text.find("\nENTRY ")
+    rows = [
+        (rf"\S+ = [^\n]* parameter\({number}\)", proto)
+        for number, proto in enumerate(module.spmd_parameters_shardings or ())
+    ]
+    rows += [(r"ROOT [^\n]*", proto) for proto in [module.spmd_output_sharding] if proto is not None]
+    entry = text[start:]
+    for line, proto in rows if start >= 0 else ():
+        said = f", sharding={shown(proto)}"
+        entry = re.sub(
+            rf"^( +{line})(?![^\n]* sharding=)",
+            lambda found, said=said: f"{found[1]}{said}",
+            entry,
+            count=1,
+            flags=re.M,
+        )
+    return text[:start] + entry if start >= 0 else text
 
 
 def _to_proto(data: bytes) -> bytes:

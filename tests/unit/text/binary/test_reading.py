@@ -8,6 +8,7 @@ import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from xla_emitters.errors import ParseError, ToolError, XlaEmittersError
 from xla_emitters.pipelines.kept_programs import read_text
 from xla_emitters.support.decoding import BinaryKind, kind_of, saved_module
 from xla_emitters.text.binary import reading
-from xla_emitters.text.binary.jaxlib_process import CONVERTED, answered
+from xla_emitters.text.binary.jaxlib_process import CONVERTED, answered, with_shardings
 from xla_emitters.text.binary.reading import read_binary, written
 from xla_emitters.text.stablehlo import is_stablehlo
 from xla_emitters.tools.workers import isolated
@@ -240,3 +241,27 @@ def test_damaged_forms_end_in_a_message_of_the_reader_too(form: str, seed: int) 
     """The whole way, with its own process."""
     with suppress(XlaEmittersError):
         assert read_text(flipped(bytes(FORMS[form]()), 1000 + seed))[0]
+
+
+def test_shardings_that_the_text_lacks_are_those_of_the_module() -> None:
+    """Parameters by their numbers, and the result; a parameter whose sharding XLA has printed keeps it."""
+    sharding, mesh = jax.sharding, jax.sharding.AbstractMesh((2, 4), ("x", "y"))
+    by_rows, whole = (
+        sharding.NamedSharding(mesh, sharding.PartitionSpec(*spec))._to_xla_hlo_sharding(2).to_proto()
+        for spec in (("x",), ())
+    )
+    text = """HloModule m
+
+add { ROOT a = f32[] parameter(0) }
+
+ENTRY e {
+  %q = f32[8,4]{1,0} parameter(1), metadata={op_name="q"}
+  %p = f32[8,4]{1,0} parameter(0), sharding={maximal device=3}
+  ROOT %s = f32[8,4]{1,0} add(%p, %q)
+}
+"""
+    module = SimpleNamespace(spmd_parameters_shardings=[by_rows, by_rows], spmd_output_sharding=whole)
+    rows = "sharding={devices=[2,1,4]<=[8] last_tile_dim_replicate}"
+    wanted = text.replace("parameter(1)", f"parameter(1), {rows}").replace("%q)", "%q), sharding={replicated}")
+    assert with_shardings(text, module) == wanted
+    assert with_shardings(text, SimpleNamespace(spmd_parameters_shardings=None, spmd_output_sharding=None)) == text
