@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
 from xla_emitters.dialects.context import make_context
-from xla_emitters.dialects.hlo.base import HloOp
+from xla_emitters.dialects.hlo.base import HloOp, owner_of
 from xla_emitters.dialects.hlo.computation import CallOp, find_computation
 from xla_emitters.dialects.hlo.placement import devices_of
 from xla_emitters.dtypes import Array
@@ -221,7 +221,7 @@ def test_what_one_loop_proves_of_a_shared_body_the_other_does_not(first: str, se
     DiscLoopInvariantPass().apply_to(module)
     module.verify()
     (moved,) = (op for op in entry_of(module).instructions if op.opcode == "dynamic-reshape")
-    assert moved.operands[1].owner.instruction_name.data == "e"  # type: ignore[union-attr]
+    assert owner_of(moved.operands[1]).instruction_name.data == "e"
     left = [op for op in module.walk() if isinstance(op, HloOp) and op.opcode == "dynamic-reshape"]
     assert len(left) == 2
 

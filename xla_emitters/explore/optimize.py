@@ -4,8 +4,8 @@
                                                         ENTRY %main { ... fusion(%x), kind=kInput, calls=%fused_reduce ... }
 
 The text is what `--xla_dump_to` writes as `*gpu_after_optimizations.txt`: scheduled, with layouts, backend configs and aliasing, and
-in addition with all elements of constants and, for several partitions, the sharding of the results on ENTRY's ROOT. XLA runs in a child
-process, because a failed check aborts it; the check becomes the error.
+in addition with all elements of constants and, for several partitions, the shardings of parameters and results that XLA's text lacks.
+XLA runs in a child process, because a failed check aborts it; the check becomes the error.
 Nothing is timed: autotuning is off, so matrix products have default tilings. Triton cannot tile some of them, which XLA's autotuner
 would find out on a GPU; here XLA fails, and is asked again without products by Triton. Source: XLA's DebugOptions.
 """

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from xla_emitters.dialects.hlo.base import owner_of
 from xla_emitters.graph.entry import entry_of
 from xla_emitters.graph.scan_ranges import find_scan
 from xla_emitters.graph.view import view_of
@@ -53,7 +54,7 @@ def tree(op: str = "add", t: str = "f32", z: str = "0", **named: Any) -> str:
 )
 def test_trees_of_windows(text: str, way: str) -> None:
     found = find_scan(view_of(entry_of(parse_hlo(text, "m"))).instructions)
-    names = found.array.owner.instruction_name.data, found.result.owner.instruction_name.data  # type: ignore[union-attr]
+    names = owner_of(found.array).instruction_name.data, owner_of(found.result).instruction_name.data
     assert (*names, found.dim, found.way) == ("y", "w", 1, way)
 
 
@@ -62,7 +63,7 @@ def test_a_wider_copy_of_a_scan_is_not_its_result() -> None:
     text = tree("add", "bf16").replace("ROOT r = bf16[5,48] subtract(w, y)", "ROOT r = f32[5,48] convert(w)")
     found = find_scan(view_of(entry_of(parse_hlo(text, "m"))).instructions)
     assert found is not None
-    assert found.result.owner.instruction_name.data == "w"  # type: ignore[union-attr]
+    assert owner_of(found.result).instruction_name.data == "w"
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 16, 31])

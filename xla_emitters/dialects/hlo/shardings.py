@@ -3,7 +3,8 @@
     parameter(0), sharding={devices=[2,1,4]<=[8] last_tile_dim_replicate}       one array
     ROOT t = (f32[4], f32[8]) tuple(a, b), sharding={{devices=[8]<=[8]}, {replicated}}      a tuple: one for each leaf
 
-XLA prints those of parameters; `optimize` adds that of the ROOT. What a text means for the devices of a run: `runtime/shards`.
+XLA prints those of parameters, but jaxlib 0.12 not behind its passes; `optimize` adds them, and that of the ROOT. What a text means for the
+devices of a run: `runtime/shards`.
 Source: hlo_sharding.cc.
 """
 

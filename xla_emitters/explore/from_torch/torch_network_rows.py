@@ -19,6 +19,9 @@ from xla_emitters.explore.from_torch.torch_array_rows import END, Row, rounded_o
 # --------------------------------------------------------------------------------------------------------------- networks
 
 
+_DROPOUT = "dropout needs random numbers: module.eval() leaves it out"
+
+
 def of_networks(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
     jnp, lax, nn, aten = jax.numpy, jax.lax, jax.nn, torch.ops.aten
 
@@ -34,7 +37,7 @@ def of_networks(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
     ) -> Any:
         """The decomposition computes the scores twice as large arrays as needed: it scales both factors, and masks rows afterwards."""
         if dropout:
-            raise NotImplementedError("dropout needs random numbers: module.eval() leaves it out")
+            raise NotImplementedError(_DROPOUT)
         if enable_gqa:
             k, v = (jnp.repeat(each, q.shape[-3] // each.shape[-3], axis=-3) for each in (k, v))
         wide = jnp.promote_types(q.dtype, "float32")
@@ -65,7 +68,7 @@ def of_networks(torch: ModuleType, jax: ModuleType) -> dict[Any, Row]:
             batch_first: bool,
         ) -> Any:
             if dropout and train and layers > 1:
-                raise NotImplementedError("dropout needs random numbers: module.eval() leaves it out")
+                raise NotImplementedError(_DROPOUT)
             first = first if isinstance(first, list | tuple) else [first]
             x = jnp.swapaxes(x, 0, 1) if batch_first else x
             each, last = (4 if biases else 2), list[Any]()

@@ -168,7 +168,7 @@ def whole_text(module: Any) -> str:
 def with_shardings(text: str, module: Any) -> str:
     """HLO text with the shardings of ENTRY's parameters, and of the results on its ROOT, as far as jaxlib's module has some.
 
-    XLA's own text has those of parameters alone, and since jaxlib 0.11 not those of a module after its passes.
+    XLA's own text has those of parameters alone, and in jaxlib 0.12 none of a module behind its passes.
     """
     shown, start = import_module("jaxlib._hlo").HloSharding.from_proto, text.find("\nENTRY ")
     rows = [
